@@ -7,9 +7,11 @@ import * as Result from "effect/Result"
 import { authorize, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
-import { cacheLimits } from "./CacheLimits.ts"
 import { Outage } from "./Outage.ts"
 import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
+
+/** Each key has the size 1, and takes less than 1 KiB of memory. */
+const limits = { maxSize: 10_000, maxAgeMs: 60_000 }
 
 /**
  * Returns true if a key is accepted at `now` (milliseconds since the epoch), by the state of the database at the last
@@ -30,7 +32,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
   const store = yield* KeyStore
   const feed = yield* ChangeFeed
   const outage = yield* Outage
-  const cache = new RevisionedCache<KeyRecord>(feed, cacheLimits.keys, Equal.equals, "keys")
+  const cache = new RevisionedCache<KeyRecord>(feed, limits, Equal.equals, "keys")
 
   /** Forgets all keys of a workspace if one of them is rejected while the feed is down. */
   const forgetIfRejected = (found: KeyRecord): Effect.Effect<void> =>

@@ -2,17 +2,19 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
-import { cacheLimits } from "./CacheLimits.ts"
 import { RevisionedCache } from "./RevisionedCache.ts"
 
 type Repo = PromptRepo["Service"]
+
+/** Sizes are in bytes. */
+const limits = { maxSize: 8 * 1024 * 1024, maxAgeMs: 30_000 }
 
 /** The approximate size of a cached total in bytes, without the text of its cache key. */
 const totalBytes = 128
 
 /** Returns a function like `repo.list` that counts the matching prompts only if their total is not cached. */
 const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
-  const totals = new RevisionedCache<number>(feed, cacheLimits.totals, Object.is)
+  const totals = new RevisionedCache<number>(feed, limits, Object.is)
   return Effect.fnUntraced(function* (workspace, filter: PromptFilter, page) {
     const key = JSON.stringify([workspace, filter.folder_id, filter.tag, filter.type])
     const found = yield* totals.readWith(key, (total) =>

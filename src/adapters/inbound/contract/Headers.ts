@@ -1,10 +1,9 @@
 import * as Schema from "effect/Schema"
-import { cacheLimits } from "../../../application/cache/CacheLimits.ts"
 import { maxInt32 } from "../../../domain/Sizes.ts"
 import { windowSeconds } from "../../../domain/RateLimit.ts"
 
-/** How long a shared cache may serve a response, in seconds (specification 8). */
-const sharedMaxAgeSeconds = cacheLimits.responses.maxAgeMs / 1_000
+/** How long shared caches and the cache of `App` may serve a response, in seconds (specification 8). */
+export const sharedMaxAgeSeconds = 30
 
 /** The caching headers of every successful response of the API, besides its ETag (specification 8). */
 export const cachingHeaders = {

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
-import { cacheLimits } from "../../../application/cache/CacheLimits.ts"
 import { type Cacheable, RevisionedCache } from "../../../application/cache/RevisionedCache.ts"
 import { checkIsTraced } from "../../../application/observability/Instrumentation.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
@@ -12,6 +11,7 @@ import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
+import { sharedMaxAgeSeconds } from "../contract/Headers.ts"
 import { type Endpoint, makeEndpoints, type MatchedRoute, matchRoute, splitTarget } from "./Endpoints.ts"
 import { makeHeldRequests } from "./HeldRequests.ts"
 import {
@@ -44,6 +44,13 @@ interface CachedResponse {
   readonly caller: AdmittedCaller
   readonly route: string
   readonly representation: Representation
+}
+
+/** Sizes are in bytes. */
+const cacheLimits = {
+  maxSize: 32 * 1024 * 1024,
+  maxValueSize: 1024 * 1024,
+  maxAgeMs: sharedMaxAgeSeconds * 1_000
 }
 
 /** The approximate size of a cached response without its body, in bytes. */
@@ -89,7 +96,7 @@ export const makeApp = Effect.fnUntraced(function* (
    */
   const responseCache = new RevisionedCache<CachedResponse>(
     feed,
-    cacheLimits.responses,
+    cacheLimits,
     (a, b) => isSameRepresentation(a.representation, b.representation),
     "responses"
   )
