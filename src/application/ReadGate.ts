@@ -66,16 +66,12 @@ const minLargeUnits = 32 * 1024
  */
 const turnsBeforeLargeStep = 32
 
-const waitForTurns = Effect.callback<void>((resume) => {
-  let turns = 0
-  const countTurn = (): void => {
-    turns++
-    if (turns === turnsBeforeLargeStep) resume(Effect.void)
-    else immediate = setImmediate(countTurn)
-  }
-  let immediate = setImmediate(countTurn)
+const waitForTurn = Effect.callback<void>((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
+const turns = Array.from({ length: turnsBeforeLargeStep })
+const waitForTurns = Effect.forEach(turns, () => waitForTurn, { discard: true })
 
 /** Estimates a value's size in UTF-16 code units: the lengths of its texts, and 8 for each other scalar. */
 export const countUnits = (value: unknown): number => {
