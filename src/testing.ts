@@ -8,11 +8,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Address } from "./adapters/inbound/http/Address.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/Lifecycle.ts"
-import * as Outage from "./application/cache/Outage.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
 import type { RateLimiter } from "./application/ports/RateLimiter.ts"
@@ -21,18 +19,10 @@ import type { InvalidContent } from "./domain/WorkspaceContent.ts"
 
 /**
  * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
- * store, which starts empty. Rate limits are counted in this process. The service is always up, and there are no
- * outages. Also provides the `Address` of a web handler that serves the API at the root of its host.
+ * store, which starts empty. Rate limits are counted in this process. The service is always up.
  */
-export const memoryLayer: Layer.Layer<
-  PromptRepo | KeyStore | Memory.MemoryState | RateLimiter | Lifecycle | Outage.Outage | Address
-> = Layer.mergeAll(
-  Memory.layer,
-  InProcessRateLimiter.layer,
-  Lifecycle.serving,
-  Outage.offLayer,
-  Layer.succeed(Address, {})
-)
+export const memoryLayer: Layer.Layer<PromptRepo | KeyStore | Memory.MemoryState | RateLimiter | Lifecycle> =
+  Layer.mergeAll(Memory.layer, InProcessRateLimiter.layer, Lifecycle.serving)
 
 /**
  * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, its content is replaced, and
