@@ -1,6 +1,13 @@
-import { hash, randomBytes, randomUUID } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import { type Archive, archiveFormat } from "../application/transfer/Archive.ts"
-import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../domain/ApiKey.ts"
+import {
+  type ApiKey,
+  type ApiKeyId,
+  hashApiKey,
+  makeApiKey,
+  toKeyEnds,
+  type UserId
+} from "../domain/ApiKey.ts"
 import type { FolderId, PromptId, TagId } from "../domain/Prompt.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../domain/Version.ts"
@@ -102,8 +109,7 @@ export interface Key {
 
 /** Returns a random key of a workspace. If `workspace` is null, the key has no workspace. */
 export const key = (workspace: WorkspaceId | null, owner: User, overrides: Partial<StoredKey> = {}): Key => {
-  const hex = randomBytes(32).toString("hex")
-  const plaintext = `${keyPrefix}${hex}` as ApiKey
+  const plaintext = makeApiKey(randomBytes(32))
   return {
     plaintext,
     stored: {
@@ -111,9 +117,8 @@ export const key = (workspace: WorkspaceId | null, owner: User, overrides: Parti
       workspace_id: workspace,
       created_by: owner.id,
       name: "Key",
-      key_hash: hash("sha256", plaintext, "hex") as KeyHash,
-      key_start: hex.slice(0, 4),
-      key_end: hex.slice(-4),
+      key_hash: hashApiKey(plaintext),
+      ...toKeyEnds(plaintext),
       created_at: instant("2026-01-01T00:00:00.000Z"),
       revoked_at: null,
       expires_at: null,

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
@@ -5,6 +6,7 @@ import * as Schema from "effect/Schema"
 import {
   endKey,
   formatKeySummary,
+  hashApiKey,
   InvalidKey,
   InvalidKeyFormat,
   isActive,
@@ -23,13 +25,14 @@ const bytes = Arbitrary.map(
 )
 
 it.prop(
-  "a key is key_live_ and 32 bytes in hexadecimal, and its summary shows the first and the last four digits",
+  "a key is key_live_ and 32 bytes in hexadecimal, its hash is SHA-256, and its summary shows the first and the last four digits",
   { bytes },
   ({ bytes }) => {
     const hex = Buffer.from(bytes).toString("hex")
     const key = makeApiKey(bytes)
     assert.strictEqual(key, `key_live_${hex}`)
     assert.deepStrictEqual(parseApiKey(key), Result.succeed(key))
+    assert.strictEqual(hashApiKey(key), createHash("sha256").update(key).digest("hex"))
     assert.strictEqual(formatKeySummary(toKeyEnds(key)), `key_live_${hex.slice(0, 4)}...${hex.slice(60)}`)
     assert.throws(() => makeApiKey(bytes.subarray(1)), RangeError)
   }
