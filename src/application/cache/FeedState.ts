@@ -1,13 +1,13 @@
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { ChangeListener, Instant, LastContact } from "../ports/ChangeFeed.ts"
+import type { ChangeListener, ClockReading, LastContact } from "../ports/ChangeFeed.ts"
 
-export const readInstant = (): Instant => ({ monotonic: performance.now(), wall: Date.now() })
+export const readClocks = (): ClockReading => ({ monotonic: performance.now(), wall: Date.now() })
 
 /**
  * Returns the milliseconds from `start` to `end`. Takes the larger difference of the two clocks, so that neither a
  * suspension nor setting the wall clock back makes the time shorter. Never negative.
  */
-export const elapsedBetween = (start: Instant, end: Instant): number =>
+export const elapsedBetween = (start: ClockReading, end: ClockReading): number =>
   Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
 
 /** When this many workspaces have their own revision, the next change marks all workspaces as changed. */
@@ -63,9 +63,9 @@ const minPauseMs = 500
 export class FeedState {
   readonly revisions = new WorkspaceRevisions()
   readonly #ttlMs: number
-  #upUntil: Instant | undefined
+  #upUntil: ClockReading | undefined
   #lastContact: LastContact | undefined
-  #runningAt = readInstant()
+  #runningAt = readClocks()
   #pauseEnd = Number.NEGATIVE_INFINITY
 
   constructor(ttlMs: number) {
@@ -92,7 +92,7 @@ export class FeedState {
    * Records that the feed has reported every change that was committed before `at`. After a lost contact, marks all
    * workspaces as changed.
    */
-  recordContact(at: Instant): void {
+  recordContact(at: ClockReading): void {
     if (!this.isAlive()) this.revisions.invalidateAll()
     this.#upUntil = { monotonic: at.monotonic + this.#ttlMs, wall: at.wall + this.#ttlMs }
     this.#lastContact = {
@@ -112,7 +112,7 @@ export class FeedState {
    * the last pause ended, by the monotonic clock.
    */
   observePause(): number {
-    const now = readInstant()
+    const now = readClocks()
     if (elapsedBetween(this.#runningAt, now) > minPauseMs) this.#pauseEnd = now.monotonic
     this.#runningAt = now
     return this.#pauseEnd

@@ -7,7 +7,7 @@ import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Cause from "effect/Cause"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
-import { elapsedBetween, readInstant } from "./FeedState.ts"
+import { elapsedBetween, readClocks } from "./FeedState.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
@@ -78,7 +78,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   const findAge = (): number | undefined => {
     const contact = feed.lastContact()
     if (isUp() || contact === undefined) return undefined
-    const age = elapsedBetween(contact.at, readInstant())
+    const age = elapsedBetween(contact.at, readClocks())
     return age <= maxAgeMs ? age : undefined
   }
   const mayServe = () => findAge() !== undefined
@@ -90,20 +90,20 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
 
   /** After a failed read, waits until the feed confirms its contact or goes down. */
   const untilDecided = Effect.gen(function* () {
-    const { monotonic } = readInstant()
+    const { monotonic } = readClocks()
     while (isUp() && (feed.lastContact()?.at.monotonic ?? monotonic) < monotonic) yield* Effect.sleep(20)
   })
 
   const outage = Outage.of({
     readOrServeKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
-        if (mayServe() && readInstant().monotonic - failedAt < askAgainAfterMs) return yield* known
+        if (mayServe() && readClocks().monotonic - failedAt < askAgainAfterMs) return yield* known
         const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
         const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
         if (exit !== undefined && !isUnavailableExit(exit)) return yield* exit
         yield* untilDecided
         if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
-        failedAt = readInstant().monotonic
+        failedAt = readClocks().monotonic
         return yield* known
       }),
     findAge,

@@ -2,10 +2,10 @@ import * as Context from "effect/Context"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
- * A moment on two clocks of one process, in milliseconds. The monotonic clock can stop while the machine is suspended.
- * The wall clock can be set to a different time.
+ * The readings of two clocks of one process at a moment, in milliseconds. The monotonic clock can stop while the machine
+ * is suspended. The wall clock can be set to a different time.
  */
-export interface Instant {
+export interface ClockReading {
   readonly monotonic: number
   readonly wall: number
 }
@@ -13,7 +13,7 @@ export interface Instant {
 /** The state of a change feed at its last contact with the database. */
 export interface LastContact {
   /** The moment of the last contact. The feed has reported every change that was committed before this moment. */
-  readonly at: Instant
+  readonly at: ClockReading
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
   /** Returns true if the process has paused since then. The feed may then have missed changes. */

@@ -4,7 +4,7 @@ import {
   type ChangeListener,
   type LastContact
 } from "../../../src/application/ports/ChangeFeed.ts"
-import { readInstant, WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
+import { readClocks, WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed for tests. `isUp` sets whether the feed is up; `changes` holds its revisions. */
@@ -15,7 +15,7 @@ export const switchedFeed = (changes = new WorkspaceRevisions()) => {
     revision: () => (feed.isUp ? changes.revision() : undefined),
     revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined),
     lastContact: (): LastContact | undefined => ({
-      at: readInstant(),
+      at: readClocks(),
       hasPausedSince: () => false,
       revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
     }),

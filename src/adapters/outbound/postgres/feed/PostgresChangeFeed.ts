@@ -7,8 +7,8 @@ import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
-import { ChangeFeed, type Instant } from "../../../../application/ports/ChangeFeed.ts"
-import { elapsedBetween, FeedState, readInstant } from "../../../../application/cache/FeedState.ts"
+import { ChangeFeed, type ClockReading } from "../../../../application/ports/ChangeFeed.ts"
+import { elapsedBetween, FeedState, readClocks } from "../../../../application/cache/FeedState.ts"
 import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
 import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
@@ -68,7 +68,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       changeFeedUp
     )
 
-    const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
+    const onHeartbeat = (sentAt: ClockReading): Effect.Effect<void> => {
       state.recordContact(sentAt)
       isDeaf = false
       return stateLog.up
@@ -79,9 +79,9 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
 
     const onNotification = (payload: string): Effect.Effect<void> => {
       if (payload.startsWith(ownHeartbeatPrefix)) {
-        const sentAt: Instant = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
+        const sentAt: ClockReading = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
         // A heartbeat that arrives too late does not prove that the feed works now.
-        return elapsedBetween(sentAt, readInstant()) < heartbeatTtlMs ? onHeartbeat(sentAt) : Effect.void
+        return elapsedBetween(sentAt, readClocks()) < heartbeatTtlMs ? onHeartbeat(sentAt) : Effect.void
       }
       if (payload === allWorkspaces) state.revisions.invalidateAll()
       else if (!payload.startsWith(heartbeatPrefix)) state.revisions.invalidate(payload)
@@ -92,7 +92,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
       Effect.suspend(() =>
         // Not prepared, because a pooler may run each statement in another session.
-        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readInstant())], false)
+        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readClocks())], false)
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
