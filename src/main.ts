@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs"
 import * as module from "node:module"
 import { join } from "node:path"
-import { programVersion } from "./application/ProgramVersion.ts"
+import { versionText } from "./application/ProgramVersion.ts"
 
 const requiredMajor = 24
 const { node } = process.versions
@@ -15,7 +15,7 @@ const args = process.argv.slice(2)
 if (args.length === 1 && args[0] === "--version") {
   // `--version` is handled here, because it needs none of the modules of the command line.
   try {
-    writeSync(1, `prompt-retrieval v${programVersion}\n`)
+    writeSync(1, `${versionText}\n`)
   } catch (error) {
     console.error(`prompt-retrieval: cannot write to standard output: ${(error as Error).message}`)
     process.exitCode = 1

@@ -17,11 +17,11 @@ import {
 import { folderCommands, promptCommands, tagCommands } from "./commands/PromptCommands.ts"
 import { userCommands } from "./commands/UserCommands.ts"
 import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
-import { programVersion } from "../../../application/ProgramVersion.ts"
+import { programVersion, versionText } from "../../../application/ProgramVersion.ts"
 import { commonVariables, Variables } from "./input/Environment.ts"
 import { addHelp, beforeOperands, describeUsage, findCommand, isJsonRequested } from "./input/UsageErrors.ts"
 import { AsJson, reportError, UsageError } from "./output/CommandError.ts"
-import { formatHelp, formatVersion } from "./output/Help.ts"
+import { formatHelp } from "./output/Help.ts"
 import { Stdout } from "./output/Output.ts"
 
 export const rootCommand = Command.make("prompt-retrieval").pipe(
@@ -79,7 +79,7 @@ export const runCommandLine = Effect.fnUntraced(
       present: (event) =>
         Effect.sync(() => {
           if (event._tag === "Help" && event.reason === "Requested") requested = formatHelp(event.helpDoc)
-          if (event._tag === "Version") requested = formatVersion(event.name, event.version)
+          if (event._tag === "Version") requested = versionText
         })
     }
     yield* Command.runWith(rootCommand, { version: programVersion })(replaceHelp(args)).pipe(

@@ -3,7 +3,7 @@ import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import * as Effect from "effect/Effect"
 import type { MigrationInfo, MigrationReport, SchemaStatus } from "../../../../application/SchemaStatus.ts"
-import { programVersion } from "../../../../application/ProgramVersion.ts"
+import { versionText } from "../../../../application/ProgramVersion.ts"
 import { handle, withHelp } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
 import { serveVariables, Variables } from "../input/Environment.ts"
@@ -78,7 +78,7 @@ export const helpCommand = Command.make(
 ).pipe(withHelp("Show the help of a command, as --help does", "help keys issue"))
 
 export const versionCommand = Command.make("version", {}, () =>
-  Effect.flatMap(Stdout, (write) => write(`prompt-retrieval v${programVersion}\n`))
+  Effect.flatMap(Stdout, (write) => write(`${versionText}\n`))
 ).pipe(Command.withDescription("Show the version, as --version does"))
 
 /** Makes the command `completion`. `getRoot` returns the root command, which contains this command. */

@@ -30,5 +30,3 @@ export const formatHelp = (doc: HelpDoc.HelpDoc): string => {
     ...(names.length === 0 ? [] : [formatVariables(names)])
   ].join("\n\n")
 }
-
-export const formatVersion = formatter.formatVersion
