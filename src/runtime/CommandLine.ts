@@ -3,7 +3,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
+import { CommandOperations } from "../adapters/inbound/cli/CommandOperations.ts"
 import { isJsonRequested } from "../adapters/inbound/cli/input/UsageErrors.ts"
 import {
   AsJson,
@@ -51,7 +51,7 @@ const toCommandError = Effect.fnUntraced(function* (
 })
 
 /** Makes the operations of the runtime. The modules of an operation are imported when a command runs the operation. */
-const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
+const makeCommandOperations = (config: ServiceConfig): CommandOperations["Service"] => {
   const explainErrors = <A, R>(operation: Effect.Effect<A, RuntimeError, R>) =>
     Effect.catch(operation, (error) =>
       // The logger writes its lines in the next turn of the event loop, before the error is printed.
@@ -87,7 +87,7 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
 const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const line = args.join(" ")
   if (line === "serve" || line === "serve --demo") {
-    const { serve } = yield* CommandRuntime
+    const { serve } = yield* CommandOperations
     return yield* serve({ demo: args.length > 1 }).pipe(Effect.as(0), Effect.catch(reportError))
   }
   const [{ runCommandLine }, NodeServices] = yield* Effect.promise(() =>
@@ -105,7 +105,7 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   installSignalHandlers(stopTimeoutMs + drainMs)
   return yield* Effect.forEach(findSimilarNames(process.env), (warning) => Effect.logWarning(warning)).pipe(
     Effect.andThen(runServeOrCommand(args)),
-    Effect.provideService(CommandRuntime, makeCommandRuntime(config)),
+    Effect.provideService(CommandOperations, makeCommandOperations(config)),
     Effect.provide(Logging.layer(config))
   )
 })

@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { type ComparedItem, pairWithFiles } from "../../src/application/transfer/Comparison.ts"
+import { type Pair, pairWithFiles } from "../../src/application/transfer/Pairing.ts"
 import { planExport } from "../../src/application/transfer/FileExport.ts"
 import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
 import { parseFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
@@ -35,7 +35,7 @@ export const pairFiles = (
   workspace: WorkspaceId,
   content: WorkspaceContent,
   texts: Texts
-): ReadonlyArray<ComparedItem> =>
+): ReadonlyArray<Pair> =>
   Result.getOrThrow(pairWithFiles(workspace, content, Result.getOrThrow(parseFiles(texts))))
 
 /** Returns the content of a workspace after an edit. */

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ComparedItem, type ContentItem, isDifferent, pairWithFiles } from "./Comparison.ts"
+import { type Pair, type ContentItem, isDifferent, pairWithFiles } from "./Pairing.ts"
 import { extension, type InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
 import { renderFile, updateFile } from "./PromptFileText.ts"
 import { getName } from "./ContentState.ts"
@@ -61,9 +61,9 @@ const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => st
 
 /** Omits fragments that have no file and that only archived prompts contain. */
 const omitUnusedFragments = (
-  pairs: ReadonlyArray<ComparedItem>,
+  pairs: ReadonlyArray<Pair>,
   { prompts }: WorkspaceContent
-): ReadonlyArray<ComparedItem> => {
+): ReadonlyArray<Pair> => {
   const listFragments = (isArchived: boolean) =>
     new Set<string>(
       prompts

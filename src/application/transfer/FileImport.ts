@@ -12,8 +12,8 @@ import {
   type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type CallerChange, findCallerChanges } from "./CallerChanges.ts"
-import { type ComparedItem, compareForImport, findSlotWarnings, isDifferent } from "./Comparison.ts"
+import { type BreakingChange, findBreakingChanges } from "./BreakingChanges.ts"
+import { type Pair, pairForImport, findSlotWarnings, isDifferent } from "./Pairing.ts"
 import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
 import { type ContentState, getContent, getName, type PromptState } from "./ContentState.ts"
 
@@ -38,7 +38,7 @@ export interface FileImport {
   /** Maps the id of each fragment to its name in front matter or, without a file, to its name in the workspace. */
   readonly fragmentNames: ReadonlyMap<string, string>
   /** The changes that can break applications; empty if the import is not a dry run. */
-  readonly callerChanges: ReadonlyArray<CallerChange>
+  readonly callerChanges: ReadonlyArray<BreakingChange>
 }
 
 /**
@@ -51,7 +51,7 @@ export interface ConflictingEdits {
 }
 
 /** Returns a warning for each new file without an id that has the content or name of an item that lost its file. */
-const findMoves = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
+const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
     `${state.kind} name ${getName(state)}`,
     `${state.kind} content ${getContent(state)}`
@@ -73,7 +73,7 @@ const findMoves = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> =
 }
 
 /** Returns the change that gives a prompt or a fragment the state of its file. */
-const toChange = ({ kind, id, item, file }: ComparedItem): FileChange => {
+const toChange = ({ kind, id, item, file }: Pair): FileChange => {
   const [before, after] = [item?.state ?? null, file?.state ?? null]
   const toKindOfChange = (): FileChange["change"] => {
     if (after === null) return kind === "prompt" ? "archived" : "removed"
@@ -86,7 +86,7 @@ const toChange = ({ kind, id, item, file }: ComparedItem): FileChange => {
 }
 
 /** Describes how a prompt or fragment was edited in the workspace. */
-const describeEdit = (pair: ComparedItem): Problem => {
+const describeEdit = (pair: Pair): Problem => {
   const { kind, id, path, name } = toChange(pair)
   const changed = pair.importedHash === undefined ? "created" : "edited"
   const verb = pair.item === undefined ? "deleted" : pair.item.isArchived ? "archived" : changed
@@ -94,7 +94,7 @@ const describeEdit = (pair: ComparedItem): Problem => {
 }
 
 /** Returns the pairs that an import changes. Does not remove a fragment that a prompt without a file contains. */
-const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<ComparedItem> => {
+const listChangedPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   const needed = new Set<string>(
     pairs.flatMap(({ item, file }) =>
       file === undefined && item?.state.kind === "prompt"
@@ -113,8 +113,8 @@ const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Com
  */
 const listStates = (
   workspace: WorkspaceId,
-  pairs: ReadonlyArray<ComparedItem>,
-  selected: ReadonlyArray<ComparedItem>
+  pairs: ReadonlyArray<Pair>,
+  selected: ReadonlyArray<Pair>
 ): ReadonlyArray<ImportedState> => {
   const changed = new Set(selected)
   const states = pairs.flatMap((pair) => {
@@ -244,7 +244,7 @@ export const planImport = (
   options: PlanOptions
 ): Result.Result<ImportPlan, InvalidFiles | ConflictingEdits> =>
   Result.flatMap(
-    compareForImport(workspace, content, files),
+    pairForImport(workspace, content, files),
     (pairs): Result.Result<ImportPlan, ConflictingEdits> => {
       const selected = listChangedPairs(pairs)
       const isFirstImport = content.importedStates.length === 0
@@ -260,7 +260,7 @@ export const planImport = (
         })
       )
       const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
-      const callerChanges = options.dryRun === true ? findCallerChanges(pairs) : []
+      const callerChanges = options.dryRun === true ? findBreakingChanges(pairs) : []
       const importedStates = listStates(workspace, pairs, selected)
       const edit = { ...makeEdit(content, changes, options), importedStates }
       return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])

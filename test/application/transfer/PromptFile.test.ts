@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { hashState } from "../../../src/application/transfer/Comparison.ts"
+import { hashState } from "../../../src/application/transfer/Pairing.ts"
 import { parseFiles, type PromptFile } from "../../../src/application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archive, newId, toWorkspaceContent } from "../../support/archives.ts"

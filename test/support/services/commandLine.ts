@@ -6,7 +6,7 @@ import * as References from "effect/References"
 import { expect, vi } from "vitest"
 import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
-import { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
+import { CommandOperations } from "../../../src/adapters/inbound/cli/CommandOperations.ts"
 import { Stdout } from "../../../src/adapters/inbound/cli/output/Output.ts"
 import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
 import { readConfig } from "../../../src/runtime/config/Config.ts"
@@ -18,8 +18,8 @@ const nowhere = "postgres://postgres@127.0.0.1:9/none"
 const needsProcess = Effect.fail(new CommandError({ message: "the command needs its own process" }))
 
 /** Makes operations whose use cases run on the database of the environment. They are composed like those of the program. */
-const makeCommandRuntime = (env: Readonly<Record<string, string>>, setOpen: (isOpen: boolean) => void) =>
-  Effect.map(readConfig(env), (config): CommandRuntime["Service"] => ({
+const makeCommandOperations = (env: Readonly<Record<string, string>>, setOpen: (isOpen: boolean) => void) =>
+  Effect.map(readConfig(env), (config): CommandOperations["Service"] => ({
     serve: () => needsProcess,
     migrate: needsProcess,
     schemaStatus: needsProcess,
@@ -59,8 +59,8 @@ export const runInProcess = async (
     const code = await Effect.runPromise(
       runCommandLine(args).pipe(
         Effect.provideServiceEffect(
-          CommandRuntime,
-          makeCommandRuntime(env, (isOpen) => {
+          CommandOperations,
+          makeCommandOperations(env, (isOpen) => {
             isDatabaseOpen = isOpen
           })
         ),

@@ -9,7 +9,7 @@ import { ApiKeyId, isActive } from "../../../domain/ApiKey.ts"
 import { parseUuid } from "../../../domain/Prompt.ts"
 import { parsePromptReference, toSlug } from "../../../domain/PromptName.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { CommandRuntime } from "./CommandRuntime.ts"
+import { CommandOperations } from "./CommandOperations.ts"
 import { workspaceVariable } from "./input/Environment.ts"
 import { CommandError, UsageError } from "./output/CommandError.ts"
 import { quote } from "./output/Output.ts"
@@ -20,7 +20,7 @@ import { quote } from "./output/Output.ts"
 
 /** Returns the use cases of operators and `prompts`. If `migrate` is false, the schema must be current. */
 export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
-  const { openUseCases } = yield* CommandRuntime
+  const { openUseCases } = yield* CommandOperations
   const useCases = yield* openUseCases(migrate)
   return { ...Context.get(useCases, Administration), prompts: Context.get(useCases, Prompts) }
 })

@@ -1,7 +1,7 @@
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
-import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { explicitWorkspace, optional } from "../input/Flags.ts"
 import { makeTableFormatter } from "../output/Output.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"

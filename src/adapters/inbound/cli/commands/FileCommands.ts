@@ -7,11 +7,11 @@ import {
   checkFiles,
   compareInterfaces,
   type PromptInterface
-} from "../../../../application/transfer/CallerChanges.ts"
+} from "../../../../application/transfer/BreakingChanges.ts"
 import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { describeChange, listCallerChanges, renderDiff } from "../output/ChangeText.ts"
+import { describeChange, listBreakingChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError, makeReadError, makeWriteError, UsageError } from "../output/CommandError.ts"
 import {
   makeTableFormatter,
@@ -164,7 +164,7 @@ export const importFiles = Effect.fnUntraced(function* (
       ...changes.flatMap(({ change, diff }) =>
         diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
       ),
-      ...listCallerChanges(callerChanges),
+      ...listBreakingChanges(callerChanges),
       summarizeChanges(changes.length, dryRun, id)
     ].join("\n")
   )
@@ -229,7 +229,7 @@ export const checkDirectory = Effect.fnUntraced(function* (directory: string, ag
   yield* printWarnings(warnings)
   yield* print(
     { prompts: prompts.map(({ id: _, ...prompt }) => prompt), caller_changes: changes, warnings },
-    [formatPrompts(prompts), ...listCallerChanges(changes)].join("\n")
+    [formatPrompts(prompts), ...listBreakingChanges(changes)].join("\n")
   )
   return changes.length > 0
 })

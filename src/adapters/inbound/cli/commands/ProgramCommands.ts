@@ -4,8 +4,8 @@ import * as Completions from "effect/cli/Completions"
 import * as Effect from "effect/Effect"
 import type { MigrationInfo, MigrationReport, SchemaStatus } from "../../../../application/SchemaStatus.ts"
 import { versionText } from "../../../../application/ProgramVersion.ts"
-import { handle, withHelp } from "../CommandHandler.ts"
-import { CommandRuntime } from "../CommandRuntime.ts"
+import { handle, withHelp } from "../CommandBuilders.ts"
+import { CommandOperations } from "../CommandOperations.ts"
 import { serveVariables, Variables } from "../input/Environment.ts"
 import { booleanFlag, json } from "../input/Flags.ts"
 import { CommandError } from "../output/CommandError.ts"
@@ -14,7 +14,7 @@ import { print, Stdout } from "../output/Output.ts"
 export const serveCommand = Command.make(
   "serve",
   { demo: booleanFlag("demo", "Create a demo workspace if the embedded database has no workspace") },
-  (options) => Effect.flatMap(CommandRuntime, ({ serve }) => serve(options))
+  (options) => Effect.flatMap(CommandOperations, ({ serve }) => serve(options))
 ).pipe(
   Command.withDescription("Migrate the database and serve the API"),
   Command.annotate(Variables, serveVariables),
@@ -50,7 +50,7 @@ export const migrateCommand = Command.make(
   },
   handle(
     Effect.fnUntraced(function* ({ status }) {
-      const { migrate, schemaStatus } = yield* CommandRuntime
+      const { migrate, schemaStatus } = yield* CommandOperations
       if (!status) {
         const report = yield* migrate
         return yield* print({ migrated: true, ...report }, formatReport(report))

@@ -12,7 +12,7 @@ import {
 import { maxInt32 } from "../../../../domain/Sizes.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
-import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { optional, parsedFlag, workspace } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { formatFields, makeTableFormatter, toOutputText } from "../output/Output.ts"

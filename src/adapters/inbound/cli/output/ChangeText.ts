@@ -1,5 +1,5 @@
 import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
-import type { CallerChange } from "../../../../application/transfer/CallerChanges.ts"
+import type { BreakingChange } from "../../../../application/transfer/BreakingChanges.ts"
 import type { FileChange } from "../../../../application/transfer/FileImport.ts"
 import type { Texts } from "../../../../application/transfer/PromptFile.ts"
 import {
@@ -57,7 +57,7 @@ export const describeChange = ({
   change
 }: Omit<FileChange, "before" | "after">): string => toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)
 
-const describeCallerChange = (change: CallerChange): string => {
+const describeBreakingChange = (change: BreakingChange): string => {
   const { name, new_name, type, new_type, removed_slots, added_slots } = change
   const slots = [...removed_slots.map((slot) => `−${slot}`), ...added_slots.map((slot) => `+${slot}`)]
   const parts = [
@@ -69,7 +69,7 @@ const describeCallerChange = (change: CallerChange): string => {
 }
 
 /** Lists the changes that can break applications, one per line after a heading. */
-export const listCallerChanges = (changes: ReadonlyArray<CallerChange>): ReadonlyArray<string> =>
+export const listBreakingChanges = (changes: ReadonlyArray<BreakingChange>): ReadonlyArray<string> =>
   changes.length === 0
     ? []
-    : ["", "These changes can break applications:", ...changes.map(describeCallerChange), ""]
+    : ["", "These changes can break applications:", ...changes.map(describeBreakingChange), ""]

@@ -20,10 +20,10 @@ export interface ContentItem {
 }
 
 /**
- * A pair: a prompt or fragment in the workspace and in a directory of files, and the hashes of its states: in the
- * workspace unless it is archived, in the directory, and after the latest import.
+ * A prompt or fragment of a workspace, the file that describes it, or both; and the hashes of its states: in the
+ * workspace unless it is archived, in the file, and after the latest import.
  */
-export interface ComparedItem {
+export interface Pair {
   readonly kind: ContentState["kind"]
   readonly id: string
   readonly item: ContentItem | undefined
@@ -34,7 +34,7 @@ export interface ComparedItem {
 }
 
 /** Returns true if the prompt or fragment has different states in the workspace and in the directory. */
-export const isDifferent = ({ workspaceHash, fileHash }: ComparedItem): boolean => workspaceHash !== fileHash
+export const isDifferent = ({ workspaceHash, fileHash }: Pair): boolean => workspaceHash !== fileHash
 
 /** Returns a key that contains the kind, because a prompt and a fragment may have the same id. */
 const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${kind} ${id}`
@@ -93,8 +93,8 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
 }
 
 /**
- * Compares a workspace with the files of a directory. Returns a pair for each file, in the order of the files, and then
- * for each prompt and fragment without a file.
+ * Pairs the prompts and fragments of a workspace with the files of a directory. Returns a pair for each file, in the
+ * order of the files, and then for each prompt and fragment without a file.
  *
  * The id in a file's front matter denotes a prompt or fragment that the workspace has, or had after the latest import.
  * It may be archived or deleted since. Any other file gets an id that is derived from the workspace. So an id of
@@ -107,13 +107,13 @@ export const pairWithFiles = (
   workspace: WorkspaceId,
   content: WorkspaceContent,
   files: ReadonlyArray<PromptFile>
-): Result.Result<ReadonlyArray<ComparedItem>, InvalidFiles> => {
+): Result.Result<ReadonlyArray<Pair>, InvalidFiles> => {
   const items = new Map(readItems(content).map((item) => [toKey(item), item]))
   const importedHashes = new Map(content.importedStates.map((imported) => [toKey(imported), imported.hash]))
   const fragmentIds = new Map<string, string>()
   const duplicates: Array<Problem> = []
-  const pairs = new Map<string, ComparedItem>()
-  const addPair = (kind: ComparedItem["kind"], id: string, file: PromptFile | undefined) => {
+  const pairs = new Map<string, Pair>()
+  const addPair = (kind: Pair["kind"], id: string, file: PromptFile | undefined) => {
     const key = toKey({ kind, id })
     const item = items.get(key)
     const workspaceHash = item?.isArchived === false ? hashState(item.state) : undefined
@@ -137,7 +137,7 @@ export const pairWithFiles = (
 }
 
 /** Returns a problem for each file that gives a prompt the name of another file's prompt. */
-const findNameConflicts = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
+const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const named = pairs.flatMap(({ item, file }) => {
     if (file?.state.kind !== "prompt") return []
     const slug = toSlug(file.state.title)
@@ -156,13 +156,13 @@ const findNameConflicts = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Pr
 }
 
 /**
- * Compares like `pairWithFiles`, and also fails if a file gives a prompt the name of another file's prompt
+ * Pairs like `pairWithFiles`, and also fails if a file gives a prompt the name of another file's prompt
  * (docs/names.md). Prompts may keep a name that they already share, and titles without Latin letters and digits may have
  * the same slug.
  */
-export const compareForImport = (
+export const pairForImport = (
   ...input: Parameters<typeof pairWithFiles>
-): Result.Result<ReadonlyArray<ComparedItem>, InvalidFiles> =>
+): Result.Result<ReadonlyArray<Pair>, InvalidFiles> =>
   Result.flatMap(pairWithFiles(...input), (pairs) => {
     const problems = findNameConflicts(pairs)
     return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
@@ -176,7 +176,7 @@ export const listUnbound = (
   [...slots].filter((slot) => !Object.hasOwn(overrides, slot) || toSlotText(overrides[slot]) === undefined)
 
 /** Returns a warning for each binding that names no slot of its fragment, and for each slot without a binding. */
-export const findSlotWarnings = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
+export const findSlotWarnings = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const fragments = new Map(
     pairs.flatMap(({ id, file }) =>
       file?.state.kind === "fragment" ? [[id, { path: file.path, slots: findSlots(file.state.content) }]] : []

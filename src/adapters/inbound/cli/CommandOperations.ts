@@ -7,8 +7,8 @@ import type { Prompts } from "../../../application/Prompts.ts"
 import type { CommandError } from "./output/CommandError.ts"
 
 /** The operations that commands need from the program that runs them. */
-export class CommandRuntime extends Context.Service<
-  CommandRuntime,
+export class CommandOperations extends Context.Service<
+  CommandOperations,
   {
     /** Serves until a stop signal arrives. `demo` creates a demo workspace in an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError>
@@ -20,4 +20,4 @@ export class CommandRuntime extends Context.Service<
       migrate: boolean
     ) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>
   }
->()("prompt-retrieval/cli/CommandRuntime") {}
+>()("prompt-retrieval/cli/CommandOperations") {}

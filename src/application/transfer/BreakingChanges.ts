@@ -4,7 +4,7 @@ import { toName, toSlug } from "../../domain/PromptName.ts"
 import { findSlots } from "../../domain/Resolution.ts"
 import type { Problem } from "../../domain/WorkspaceContent.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ComparedItem, compareForImport, findSlotWarnings, listUnbound } from "./Comparison.ts"
+import { type Pair, pairForImport, findSlotWarnings, listUnbound } from "./Pairing.ts"
 import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
 import type { ContentState, PromptState } from "./ContentState.ts"
 
@@ -20,7 +20,7 @@ export interface PromptInterface {
 }
 
 /** A change of a prompt on which applications depend. */
-export interface CallerChange {
+export interface BreakingChange {
   /** The name before the change. */
   readonly name: string
   /** The name after the change; null if the prompt is gone. */
@@ -44,8 +44,8 @@ const listSlots = (
 
 /** Lists the prompts of one state of each pair. The slug is the name of the oldest prompt with it (docs/names.md). */
 const listInterfaces = (
-  pairs: ReadonlyArray<ComparedItem>,
-  getState: (pair: ComparedItem) => ContentState | undefined
+  pairs: ReadonlyArray<Pair>,
+  getState: (pair: Pair) => ContentState | undefined
 ): ReadonlyArray<PromptInterface> => {
   const fragmentSlots = new Map<string, ReadonlySet<string>>()
   for (const pair of pairs) {
@@ -79,10 +79,10 @@ const listInterfaces = (
 export const compareInterfaces = (
   before: ReadonlyArray<PromptInterface>,
   after: ReadonlyArray<PromptInterface>
-): ReadonlyArray<CallerChange> => {
+): ReadonlyArray<BreakingChange> => {
   const byId = new Map(after.map((prompt) => [prompt.id, prompt]))
   const byName = new Map(after.map((prompt) => [prompt.name, prompt]))
-  const changes = before.map(({ id, name, type, slots }): CallerChange => {
+  const changes = before.map(({ id, name, type, slots }): BreakingChange => {
     const current = byId.get(id) ?? byName.get(name)
     const newSlots = current?.slots ?? slots
     return {
@@ -103,7 +103,7 @@ export const compareInterfaces = (
 }
 
 /** Returns the changes of an import of files that can break applications. */
-export const findCallerChanges = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<CallerChange> =>
+export const findBreakingChanges = (pairs: ReadonlyArray<Pair>): ReadonlyArray<BreakingChange> =>
   compareInterfaces(
     listInterfaces(pairs, ({ item }) => (item?.isArchived === false ? item.state : undefined)),
     listInterfaces(pairs, ({ file }) => file?.state)
@@ -122,7 +122,7 @@ export const checkFiles = (
   InvalidFiles
 > =>
   parseFiles(texts).pipe(
-    Result.flatMap((files) => compareForImport(anyWorkspace, emptyContent, files)),
+    Result.flatMap((files) => pairForImport(anyWorkspace, emptyContent, files)),
     Result.map((pairs) => ({
       prompts: listInterfaces(pairs, ({ file }) => file?.state),
       warnings: findSlotWarnings(pairs)

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { findCallerChanges } from "../../../src/application/transfer/CallerChanges.ts"
+import { findBreakingChanges } from "../../../src/application/transfer/BreakingChanges.ts"
 import { archive, instant, prompt, toWorkspaceContent } from "../../support/archives.ts"
 import { makeImported, pairFiles, renderFiles } from "../../support/promptFiles.ts"
 
@@ -43,7 +43,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
   ]
 ])("%s", (_, changed, changes) => {
   const pairs = pairFiles(home, content, new Map(Object.entries(changed)))
-  assert.deepStrictEqual(findCallerChanges(pairs), changes as never)
+  assert.deepStrictEqual(findBreakingChanges(pairs), changes as never)
 })
 
 it("the name of the oldest prompt with a slug is the slug, so the next prompt gets it if the oldest is renamed", () => {
@@ -57,7 +57,7 @@ it("the name of the oldest prompt with a slug is the slug, so the next prompt ge
   )
   const pairs = pairFiles(source.workspace.id, toWorkspaceContent(source), new Map(texts))
   assert.deepStrictEqual(
-    findCallerChanges(pairs).map(({ name, new_name }) => [name, new_name]),
+    findBreakingChanges(pairs).map(({ name, new_name }) => [name, new_name]),
     [
       ["agent", "other"],
       [`agent-${young!.id.slice(0, 8)}`, "agent"]
