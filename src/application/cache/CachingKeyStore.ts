@@ -4,22 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { authorize, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
+import { authorize, type KeyRecord } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
-import { Outage } from "./Outage.ts"
+import { AcceptedKeys, Outage } from "./Outage.ts"
 import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
 
 /** Each key has the size 1, and takes less than 1 KiB of memory. */
 const limits = { maxSize: 10_000, maxAgeMs: 60_000 }
-
-/**
- * Returns true if a key is accepted at `now` (milliseconds since the epoch), by the state of the database at the last
- * contact. Without a cache of keys, accepts no key.
- */
-export const KnownKeys = Context.Reference<{
-  readonly accepts: (hash: KeyHash, now: number) => boolean
-}>("prompt-retrieval/KnownKeys", { defaultValue: () => ({ accepts: () => false }) })
 
 /** Returns true if a key may use the API. */
 const isAccepted = (record: KeyRecord, now: number): boolean => Result.isSuccess(authorize(record, now))
@@ -60,8 +52,8 @@ const makeCachingKeyStore = Effect.gen(function* () {
       markUsed: store.markUsed
     })
   ).pipe(
-    Context.add(KnownKeys, {
-      accepts: (hash, now) => {
+    Context.add(AcceptedKeys, {
+      has: (hash, now) => {
         const record = cache.findLastKnown(hash)
         return record !== undefined && isAccepted(record, now)
       }
@@ -75,5 +67,5 @@ const makeCachingKeyStore = Effect.gen(function* () {
  *
  * During an outage, a key that was rejected at the last contact with the database is still rejected.
  */
-export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage> =
+export const layer: Layer.Layer<KeyStore | AcceptedKeys, never, KeyStore | ChangeFeed | Outage> =
   Layer.effectContext(makeCachingKeyStore)

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Cause from "effect/Cause"
+import type { KeyHash } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { elapsedBetween, readClocks } from "./FeedState.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
@@ -62,12 +63,21 @@ export class Outage extends Context.Service<
   }
 >()("prompt-retrieval/Outage") {}
 
-/** Never serves known responses. */
-export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, {
-  readOrServeKnown: (fresh) => fresh,
-  findAge: () => undefined,
-  recordResponse: () => Effect.void
-})
+/** The keys that may use the API, by the state of the database at the last contact. */
+export class AcceptedKeys extends Context.Service<
+  AcceptedKeys,
+  { readonly has: (hash: KeyHash, now: number) => boolean }
+>()("prompt-retrieval/AcceptedKeys") {}
+
+/** Never serves known responses, for stores without a cache. */
+export const outageOffLayer: Layer.Layer<Outage | AcceptedKeys> = Layer.merge(
+  Layer.succeed(Outage, {
+    readOrServeKnown: (fresh) => fresh,
+    findAge: () => undefined,
+    recordResponse: () => Effect.void
+  }),
+  Layer.succeed(AcceptedKeys, { has: () => false })
+)
 
 /** Makes the service and the effect `report`, which sets the gauge and logs the end of an outage. */
 export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
@@ -132,9 +142,9 @@ const isUnavailableExit = (exit: Exit.Exit<unknown, unknown>): boolean =>
   exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && isUnavailable(reason.error))
 
 /** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
-export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
+export const outageLayer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
   maxAgeMs === 0
-    ? offLayer
+    ? outageOffLayer
     : Layer.effect(
         Outage,
         Effect.gen(function* () {

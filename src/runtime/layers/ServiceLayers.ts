@@ -15,7 +15,7 @@ import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InPr
 import { Admission, type RateLimits } from "../../application/Admission.ts"
 import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
-import * as Outage from "../../application/cache/Outage.ts"
+import { AcceptedKeys, Outage, outageLayer, outageOffLayer } from "../../application/cache/Outage.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import type { KeyStore } from "../../application/ports/KeyStore.ts"
@@ -60,7 +60,7 @@ const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) =>
   )
 
 /** The use cases of callers, and the services that `makeWebHandler` needs besides `ChangeFeed` and `Lifecycle`. */
-type CallerServices = Prompts | Admission | ReadGate | Address | Readiness | Outage.Outage
+type CallerServices = Prompts | Admission | ReadGate | Address | Readiness | Outage | AcceptedKeys
 
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (
@@ -71,7 +71,7 @@ export const serviceLayer = (
     Layer.provide(PostgresPromptRepo.layer),
     Layer.provideMerge(CachingKeyStore.layer),
     Layer.provide(PostgresKeyStore.layer),
-    Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
+    Layer.provideMerge(outageLayer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(readinessLayer),
     Layer.provideMerge(Layer.succeed(Address, Struct.pick(settings, ["publicUrl", "basePath"])))
   )
@@ -97,7 +97,7 @@ export const ownStoresLayer = (
   settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">
 ): Layer.Layer<CallerServices | ChangeFeed | Lifecycle, never, PromptRepo | KeyStore> =>
   useCasesLayer(settings).pipe(
-    Layer.provideMerge(Outage.offLayer),
+    Layer.provideMerge(outageOffLayer),
     Layer.provideMerge(Lifecycle.serving),
     Layer.provideMerge(Layer.succeed(Address, {})),
     Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),

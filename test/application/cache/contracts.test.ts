@@ -4,7 +4,7 @@ import * as CachingKeyStore from "../../../src/application/cache/CachingKeyStore
 import * as CachingPromptRepo from "../../../src/application/cache/CachingPromptRepo.ts"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
-import * as Outage from "../../../src/application/cache/Outage.ts"
+import { outageOffLayer } from "../../../src/application/cache/Outage.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
 import { makeKeyStoreTests } from "../../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../../src/testing/promptRepoTests.ts"
@@ -19,7 +19,7 @@ const load = (archive: Archive) =>
 
 /** The caches over the in-memory adapters. */
 const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
-  Layer.provide([switchedFeed(changes).layer, Outage.offLayer]),
+  Layer.provide([switchedFeed(changes).layer, outageOffLayer]),
   Layer.provideMerge(Memory.layer)
 )
 

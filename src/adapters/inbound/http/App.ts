@@ -1,8 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
-import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
-import { Outage } from "../../../application/cache/Outage.ts"
+import { AcceptedKeys, Outage } from "../../../application/cache/Outage.ts"
 import { type Cacheable, RevisionedCache } from "../../../application/cache/RevisionedCache.ts"
 import { checkIsTraced } from "../../../application/observability/Instrumentation.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
@@ -100,7 +99,7 @@ export const makeApp = Effect.fnUntraced(function* (
     (a, b) => isSameRepresentation(a.representation, b.representation),
     "responses"
   )
-  const knownKeys = yield* KnownKeys
+  const acceptedKeys = yield* AcceptedKeys
   const outage = yield* Outage
   const isTraced = yield* checkIsTraced
   const { basePath } = yield* Address
@@ -160,8 +159,7 @@ export const makeApp = Effect.fnUntraced(function* (
       context.route = route
       context.caller = caller
       const ageMs = outage.findAge()
-      const isKnown =
-        knownKeys.accepts(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
+      const isKnown = acceptedKeys.has(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
       if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
       yield* outage.recordResponse(ageMs)
       return toOutageResponse(respondConditionally(context.request, representation), ageMs)
