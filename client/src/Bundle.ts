@@ -1,5 +1,5 @@
 import { named, PromptClientError } from "./Errors.ts"
-import type { ResolvedPrompt } from "./Resources.ts"
+import type { PromptType, ResolvedPrompt } from "./Resources.ts"
 import type { UnknownJson } from "./transport/Transport.ts"
 
 /** A prompt of a bundle: its resolved content, as the service returned it to `pull`. */
@@ -63,31 +63,31 @@ export const bundledFields = [
   "slots"
 ] as const satisfies ReadonlyArray<keyof BundledPrompt>
 
-/** The fields of a resolved prompt in the order of the service, each with its value in a fallback. */
-const emptyPrompt: ResolvedPrompt = {
-  id: "",
-  title: "",
-  prompt_type: undefined,
-  target_model: "",
-  resolved_content: "",
-  fragment_count: 0
-}
-
 /** A bundled prompt, or a prompt with some of its fields. */
 type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined }
 
 /** Returns the resolved prompt that the service would return. Absent fields get the values of a fallback. */
-export const toResolvedPrompt = ({ content, ...prompt }: PartialPrompt): ResolvedPrompt => {
-  const values: UnknownJson = { ...emptyPrompt, resolved_content: content }
-  for (const field in values) values[field] = (prompt as UnknownJson)[field] ?? values[field]
-  return values
-}
+export const toResolvedPrompt = ({
+  id = "",
+  title = "",
+  prompt_type,
+  target_model = "",
+  content = "",
+  fragment_count = 0
+}: PartialPrompt): ResolvedPrompt => ({
+  id,
+  title,
+  prompt_type: prompt_type as PromptType | undefined,
+  target_model,
+  resolved_content: content,
+  fragment_count
+})
 
 /** Returns true if each field of a resolved prompt has the right type, and the count is an exact integer. */
 export const isResolvedPrompt = (prompt: UnknownJson): boolean =>
   Number.isSafeInteger(prompt.fragment_count) &&
-  Object.entries({ ...emptyPrompt, prompt_type: "" }).every(
-    ([field, value]) => typeof prompt[field] === typeof value
+  ["id", "title", "prompt_type", "target_model", "resolved_content"].every(
+    (field) => typeof prompt[field] === "string"
   )
 
 /**
