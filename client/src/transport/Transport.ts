@@ -47,7 +47,7 @@ export interface ConfirmedText {
 /** A response after its body was read. The text is undefined if it is too large. */
 interface Response {
   readonly text: string | undefined
-  readonly info: Omit<ResponseInfo, "rejections">
+  readonly info: ResponseInfo
 }
 
 export interface TransportOptions {
@@ -146,7 +146,6 @@ export class Transport {
       authorization: `Bearer ${this.#options.apiKey}`,
       ...(etag && { "if-none-match": etag })
     }
-    const { rejections } = this.key
     const deadline = now() + settings.timeout
     const run = async (signal: Signal) => {
       for (let attempt = 1; ; attempt++) {
@@ -157,7 +156,7 @@ export class Transport {
         try {
           const init = { method: "GET", headers, redirect: "manual", signal } as const
           const response = await this.#fetch(target, init, attempt, settings)
-          const info = { ...response.info, rejections }
+          const { info } = response
           if (info.status !== 304 || !etag) return { text: this.#parse(response, isEnvelope), info }
           const version = info.version ?? previous!.info.version
           return { text: previous!.text, info: { ...info, etag: info.etag ?? etag, version } }
@@ -185,12 +184,13 @@ export class Transport {
   ): Promise<Response> {
     const { baseUrl, fetch } = this.#options
     const url = baseUrl + target
+    const { rejections } = this.key
     const sentAt = readClocks()
     try {
       const request = () => fetch(url, init)
       const response = await (isBackground ? withoutHolding(url, request) : request())
       const text = await readBody(response)
-      const info = this.#describe(response, sentAt)
+      const info = this.#describe(response, sentAt, rejections)
       this.#log(isTransient(info.status), target, info.status, attempt, sentAt[0], info)
       return { text, info }
     } catch (error) {
@@ -241,7 +241,7 @@ export class Transport {
     })
   }
 
-  #describe({ status, headers }: FetchResponse, sentAt: Instant) {
+  #describe({ status, headers }: FetchResponse, sentAt: Instant, rejections: number): ResponseInfo {
     const age = parseAge(headers.get("age"))
     return {
       status,
@@ -251,8 +251,9 @@ export class Transport {
       requestId: this.#redact(headers.get("x-request-id") ?? "") || undefined,
       age,
       confirmedAt: subtract(sentAt, age),
-      source: servedStalePattern.test(headers.get("cache-status") ?? "") ? "stale" : "fresh"
-    } as const
+      source: servedStalePattern.test(headers.get("cache-status") ?? "") ? "stale" : "fresh",
+      rejections
+    }
   }
 
   /** Removes the API key, which a response or an error message may repeat. */
