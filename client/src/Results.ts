@@ -1,5 +1,4 @@
 import { toResolvedPrompt } from "./Bundle.ts"
-import { toQuery } from "./transport/Envelopes.ts"
 import { getElapsed } from "./transport/Limits.ts"
 import type { CacheResult } from "./Cache.ts"
 import type {
@@ -11,6 +10,7 @@ import type {
   Single,
   Source
 } from "./Resources.ts"
+import { toQuery } from "./Selection.ts"
 
 /** The properties of a result besides its envelope. */
 interface ResultDetails extends Partial<Provenance<Source>> {

@@ -1,6 +1,7 @@
+import { requireKnown } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
-import { isObject, toQuery } from "./transport/Envelopes.ts"
+import { isObject } from "./transport/Envelopes.ts"
 
 /** Selects the prompts that match all filters; `{}` selects all prompts. */
 export type PromptFilter = Omit<ListParams, keyof PageParams>
@@ -19,6 +20,21 @@ export const normalizeSelection = (selection: PromptSelection): NormalSelection 
   if (Array.isArray(selection)) return { names: [...new Set(selection.map(toName))] }
   if (isObject(selection) && !(Symbol.iterator in selection)) return { filter: selection as PromptFilter }
   throw new TypeError("selection must be a filter or an array")
+}
+
+const knownParams: Readonly<Record<keyof ListParams, true>> = {
+  folder_id: true,
+  page: true,
+  per_page: true,
+  tag: true,
+  type: true
+}
+
+/** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
+export const toQuery = (params: object): string => {
+  requireKnown(params, knownParams)
+  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
+  return defined.length ? `?${new URLSearchParams(defined.sort())}` : ""
 }
 
 /** The largest number of prompts in one response of the service. */

@@ -1,21 +1,4 @@
-import { requireKnown } from "../Options.ts"
-import type { ListParams } from "../Resources.ts"
 import type { UnknownJson } from "./Transport.ts"
-
-const knownParams: Readonly<Record<keyof ListParams, true>> = {
-  folder_id: true,
-  page: true,
-  per_page: true,
-  tag: true,
-  type: true
-}
-
-/** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
-export const toQuery = (params: object): string => {
-  requireKnown(params, knownParams)
-  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
-  return defined.length ? `?${new URLSearchParams(defined.sort())}` : ""
-}
 
 /** Returns true for an object that is not an array. */
 export const isObject = (value: unknown): boolean =>
