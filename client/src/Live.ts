@@ -120,7 +120,7 @@ export class LivePrompts implements Live {
 
   /** Adds or ends pages, so that there are as many as `total` prompts need. */
   #resize(total: number): void {
-    const count = Math.ceil((this.#selection.names?.length ?? (total || 1)) / this.#size)
+    const count = Math.ceil((this.#selection.names?.length ?? Math.max(total, 1)) / this.#size)
     this.#truncate(count)
     while (this.#pages.length < count) {
       const page: LivePage = { controller: new AbortController(), entries: new Map() }

@@ -17,7 +17,7 @@ export interface PromptReference<Slots extends string = string> {
 /** Returns the name or the id by which a prompt is addressed. */
 export const toName = (prompt: string | PromptReference): string => {
   const name = typeof prompt === "string" ? prompt : prompt?.name
-  if (typeof name !== "string" || name === "") throw new TypeError("prompt must be a name or an id")
+  if (typeof name !== "string" || !name) throw new TypeError("prompt must be a name or an id")
   return name
 }
 

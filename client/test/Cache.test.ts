@@ -1,5 +1,6 @@
 import { expect, it, vi } from "vitest"
 import { AbortError, type ClientOptions, TimeoutError } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
 import {
   advance,
   allCalls,
@@ -30,14 +31,11 @@ const makeManualClient = (options: ClientOptions = {}) => {
 }
 
 it("the source of a result is fresh on the first call of a method and cached on the second call", async () => {
-  const list = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
-  const { client, requests } = makeScriptedClient(
-    [({ url }) => jsonResponse(200, /(prompts|versions)$/.test(url) ? list : { data: {} })],
-    { cache: {} }
-  )
+  const service = new FakeService({ prompts: [{ name: "p", content: "a" }] })
+  const client = service.connect({ cache: {} })
   for (const source of ["fresh", "cached"])
     for (const call of allCalls) expect(await call(client)).toMatchObject({ source })
-  expect(requests).toHaveLength(5)
+  expect(service.requests).toHaveLength(5)
 })
 
 it("a caller may modify its result without changing the cache or other callers' results", async () => {
