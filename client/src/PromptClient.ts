@@ -1,6 +1,6 @@
 import { makeFindBundled } from "./Bundle.ts"
 import { Cache, isCacheable, type Loader } from "./Cache.ts"
-import { isPageEnvelope, isSingleEnvelope } from "./transport/Envelopes.ts"
+import { hasText, isPageEnvelope } from "./transport/Envelopes.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
@@ -63,15 +63,13 @@ export class PromptClient {
   readonly prompts: Prompts = {
     list: (params, options) =>
       readList((query) => this.#read(promptsPath + query, isPageEnvelope, options), params),
-    get: (prompt, options) => toCall(this.#readPrompt(prompt, "", isSingleEnvelope, options)),
+    get: (prompt, options) => toCall(this.#readPrompt(prompt, "", hasText("id"), options)),
     getResolved: (prompt, options) => toCall(this.#getResolved(prompt, options)),
     versions: {
       list: (prompt, params, options) =>
         readList((query) => this.#readPrompt(prompt, `/versions${query}`, isPageEnvelope, options), params),
       get: (prompt, version, options) =>
-        toCall(
-          this.#readPrompt(prompt, `/versions/${encodeURIComponent(version)}`, isSingleEnvelope, options)
-        )
+        toCall(this.#readPrompt(prompt, `/versions/${encodeURIComponent(version)}`, hasText("id"), options))
     }
   }
 
@@ -111,8 +109,8 @@ export class PromptClient {
     if (texts.size > maxEntries)
       throw new RangeError(`cache.maxEntries is less than the ${texts.size} prompts selected`)
     for (const [name, entry] of texts) this.#cache.store(toPromptTarget(name, "/resolved"), entry)
-    const { names = [] } = normalized
-    return { loaded: texts.size, missing: names.filter((name) => !texts.has(name)) }
+    const missing = normalized.names?.filter((name) => !texts.has(name)) ?? []
+    return { loaded: texts.size, missing }
   }
 
   /**
@@ -160,7 +158,7 @@ export class PromptClient {
       }
     }
     try {
-      return await this.#readPrompt<E>(name, "/resolved", isSingleEnvelope, callOptions)
+      return await this.#readPrompt<E>(name, "/resolved", hasText("resolved_content"), callOptions)
     } catch (error) {
       // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
       if (!isOutage(error) || key.isRejected) throw error

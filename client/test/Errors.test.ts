@@ -64,7 +64,7 @@ const respond =
   (status: number, body: string | null, headers: Record<string, string> = json) =>
   () =>
     new Response(body, { status, headers: { ...headers, "x-request-id": "req-page" } })
-const bodies = ["", "{", "null", "7", '"data"', "[]", "{}", '{"data":null}', '{"data":7}', '{"error":{}}']
+const bodies = ["", "{", "null", "7", '"data"', "[]", "{}", '{"data":null}', '{"data":7}', '{"data":{"a":1}}']
 const meta = { page: 1, per_page: 20, total: 1 }
 const notPages = [
   { data: [] },

@@ -7,6 +7,7 @@ import {
   connectionRefused,
   errorResponse,
   flush,
+  jsonResponse,
   makeScriptedClient,
   neverResponds,
   page,
@@ -41,6 +42,7 @@ const outages = {
   ...toResponders(402, 408, 429, 500, 503),
   "502 with an HTML body": page(502),
   "200 with an HTML body": page(200),
+  "200 of another API": () => jsonResponse(200, { data: { login: "required" } }),
   "a redirect": () => new Response(null, { status: 302, headers: { location: "http://login.test/" } })
 }
 

@@ -1,10 +1,16 @@
 import type { UnknownJson } from "./Transport.ts"
 
+const isText = (value: unknown): boolean => typeof value === "string"
+
 /** Returns true for an object that is not an array. */
 export const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-export const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)
+/** Makes a function that returns true for a single resource with a text in this field. */
+export const hasText =
+  (field: string) =>
+  (body: UnknownJson): boolean =>
+    isText(body?.data?.[field])
 
 export const isPageEnvelope = (body: UnknownJson): boolean =>
   Array.isArray(body?.data) &&
@@ -14,4 +20,8 @@ export const isPageEnvelope = (body: UnknownJson): boolean =>
 
 /** Returns true for a page of resolved prompts. `meta.prompts` has the name and the version of each prompt. */
 export const isResolvedPage = (body: UnknownJson): boolean =>
-  isPageEnvelope(body) && body.meta.prompts?.length === body.data.length
+  isPageEnvelope(body) &&
+  body.data.every(
+    (prompt: UnknownJson, index: number) =>
+      isText(prompt.resolved_content) && isText(body.meta.prompts?.[index]?.name)
+  )
