@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { type Service, sourceProgram, startService, unlimited } from "../support/service.ts"
+import { runProcess, type Service, sourceProgram, startService, unlimited } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 import { makeTestDirectory } from "../support/testDirectory.ts"
 import { readDocument, root } from "./markdown.ts"
@@ -36,27 +36,27 @@ interface ScriptCoverage {
   readonly functions: ReadonlyArray<{ readonly ranges: ReadonlyArray<{ readonly count: number }> }>
 }
 
-const takeCoverage = async (): Promise<ReadonlyArray<ScriptCoverage>> => {
-  const before = readdirSync(coverage)
-  const findNew = () => readdirSync(coverage).find((file) => !before.includes(file))
-  service.process.kill("SIGUSR2")
-  await expect.poll(() => JSON.parse(readFileSync(join(coverage, findNew()!), "utf8"))).toBeDefined()
-  return JSON.parse(readFileSync(join(coverage, findNew()!), "utf8")).result
-}
-
-/** Runs `work`, and returns the files of `src` with a function that was called at least `minCalls` times meanwhile. */
+/** Returns the files of `src` with at least `minCalls` calls of a function, in the counts that a process writes. */
 const listCalledFiles = async (
   minCalls: number,
-  work: () => Promise<void>
+  writeCounts: () => unknown
 ): Promise<ReadonlyArray<string>> => {
-  await takeCoverage()
-  await work()
-  return (await takeCoverage())
+  const before = readdirSync(coverage)
+  const read = () =>
+    readdirSync(coverage)
+      .filter((file) => !before.includes(file))
+      .flatMap(
+        (file): ReadonlyArray<ScriptCoverage> => JSON.parse(readFileSync(join(coverage, file), "utf8")).result
+      )
+  await writeCounts()
+  await expect.poll(read).not.toEqual([])
+  return read()
     .filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) >= minCalls))
     .filter(({ url }) => url.startsWith(`file://${root}/src/`))
     .map(({ url }) => toFileName(url))
     .toSorted()
 }
+const countReads = () => listCalledFiles(reads, () => service.process.kill("SIGUSR2"))
 
 /** Reads a resolved prompt several times, one read after the other. This read ignores its query. */
 const readResolved = async (makeQuery: (index: number) => string): Promise<void> => {
@@ -86,6 +86,18 @@ it.each([
     // After these reads, the connections are open, the key is cached, and so is the response without a query.
     await readResolved((index) => `?warmUp=${index}`)
     await readResolved(() => "")
-    expect(await listCalledFiles(reads, () => readResolved(makeQuery))).toEqual(readWalk(walk))
+    await countReads()
+    await readResolved(makeQuery)
+    expect(await countReads()).toEqual(readWalk(walk))
   }
 )
+
+it("docs/architecture.md lists exactly the files of src whose functions run for each new file of an import", async () => {
+  const directory = makeTestDirectory("walk-")
+  mkdirSync(join(directory, "prompts"))
+  for (let index = 0; index < 500; index++) writeFileSync(join(directory, `prompts/new-${index}.md`), "New")
+  const args = ["import", directory, "--workspace", archive.workspace.id]
+  const env = { PATH: process.env.PATH, ...database.env, ...coverageEnv }
+  const run = () => runProcess(process.execPath, [sourceProgram, ...args], { env })
+  expect(await listCalledFiles(500, run)).toEqual(readWalk("An import of files"))
+})
