@@ -20,7 +20,8 @@ import type { SystemUser } from "./ServerUser.ts"
 // these files.
 
 const directoryName = "postgresql"
-const incompletePrefix = `${directoryName}.incomplete-`
+/** Matches the directory of an incomplete database or of incomplete programs (`PostgresPrograms.ts`). */
+const isIncomplete = /^postgresql.*\.incomplete-/
 
 const assertVersion = (directory: string): void => {
   const major = Number.parseInt(readFileSync(join(directory, "PG_VERSION"), "utf8"), 10)
@@ -50,13 +51,12 @@ export const prepareDatabase = async (
   user: SystemUser
 ): Promise<string> => {
   const directory = join(dataDir, directoryName)
-  for (const name of readdirSync(dataDir))
-    if (name.startsWith(incompletePrefix)) removeDirectory(join(dataDir, name))
+  for (const name of readdirSync(dataDir)) if (isIncomplete.test(name)) removeDirectory(join(dataDir, name))
   if (existsSync(directory)) {
     assertVersion(directory)
     return directory
   }
-  const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
+  const incomplete = mkdtempSync(`${directory}.incomplete-`)
   try {
     // Does not follow a link.
     lchownSync(incomplete, user.uid, user.gid)

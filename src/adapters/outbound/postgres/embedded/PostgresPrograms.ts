@@ -67,18 +67,19 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
 }
 
 /** Copies the package to `directory`, which does not exist until the copy is complete. */
-const copyPackage = (source: string, directory: string): void => {
+export const copyPackage = (source: string, directory: string): void => {
   if (existsSync(directory)) return
   mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
   const incomplete = mkdtempSync(`${directory}.incomplete-`)
-  cpSync(source, incomplete, { recursive: true, verbatimSymlinks: true })
-  chmodSync(incomplete, 0o755)
   try {
+    cpSync(source, incomplete, { recursive: true, verbatimSymlinks: true })
+    chmodSync(incomplete, 0o755)
     renameSync(incomplete, directory)
   } catch (error) {
-    // Another process made the copy first.
+    // If the directory exists, another process made the copy first.
     if (!existsSync(directory)) throw error
-    rmSync(incomplete, { recursive: true })
+  } finally {
+    rmSync(incomplete, { recursive: true, force: true })
   }
 }
 

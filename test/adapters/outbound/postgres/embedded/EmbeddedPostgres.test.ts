@@ -13,6 +13,7 @@ import {
 import { join } from "node:path"
 import { afterAll, assert, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { copyPackage } from "../../../../../src/adapters/outbound/postgres/embedded/PostgresPrograms.ts"
 import { makeResources } from "../../../../support/database.ts"
 import { connectClient } from "../../../../support/postgres.ts"
 import { run } from "../../../../support/service.ts"
@@ -113,7 +114,7 @@ it("after a process is killed, its PostgreSQL server ends and the next process f
   assert.strictEqual(await end(third.child, "SIGTERM"), 0)
 })
 
-it("a start succeeds after the first start in the directory was killed while it created the database", async () => {
+it("a start succeeds after the first start in the directory was killed while it created the database, and removes incomplete copies of the programs", async () => {
   const dataDir = await makeDirectory()
   const child = fork(servePath, ["open", dataDir], { stdio: "ignore" })
   children.add(child)
@@ -122,9 +123,14 @@ it("a start succeeds after the first start in the directory was killed while it 
     .toContain("postgresql.incomplete-")
   await end(child, "SIGKILL")
   assert.isFalse(existsSync(join(dataDir, "postgresql")))
+  const programs = join(dataDir, "postgresql-18-programs")
+  assert.throws(() => copyPackage(join(dataDir, "none"), programs), /ENOENT/)
+  assert.notInclude(readdirSync(dataDir).join(), "programs")
+  mkdirSync(`${programs}.incomplete-killed`)
   const owner = await serve("open", dataDir)
   await expectOne(owner.report)
   await end(owner.child, "SIGTERM")
+  assert.notInclude(readdirSync(dataDir).join(), "programs")
 })
 
 it("EmbeddedPostgres starts PostgreSQL again if PostgreSQL is killed", async () => {
