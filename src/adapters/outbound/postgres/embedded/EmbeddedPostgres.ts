@@ -4,6 +4,7 @@ import { basename, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
 import { acquireDataDirectory, DataDirectoryUnusable } from "./DataDirectory.ts"
 import { prepareDatabase } from "./DatabaseFiles.ts"
 import { EmbeddedUnavailable, findServerUser } from "./ServerUser.ts"
@@ -67,7 +68,13 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
       Effect.promise(() => ended),
       ({ reason }) => Effect.logError("PostgreSQL ended; starting it again", { reason })
     )
-  const restart = Effect.retry(start, { schedule: Schedule.spaced("500 millis") })
+  const logFailure = makeRepeatingLog((reason) =>
+    Effect.logError("PostgreSQL did not start; trying again", { reason })
+  )
+  const restart = start.pipe(
+    Effect.tapError(({ message }) => logFailure(message)),
+    Effect.retry({ schedule: Schedule.spaced("500 millis") })
+  )
   const server = yield* start
   yield* Effect.forkScoped(
     Effect.andThen(waitForEnd(server), Effect.forever(Effect.scoped(Effect.flatMap(restart, waitForEnd))))

@@ -35,12 +35,12 @@ interface Report {
 }
 
 const serve = async (method: "open" | "connect", dataDir: string) => {
-  const child = fork(servePath, [method, dataDir], {
-    stdio: ["ignore", "inherit", "inherit", "ipc"]
-  })
+  const child = fork(servePath, [method, dataDir], { stdio: ["ignore", "pipe", "inherit", "ipc"] })
   children.add(child)
+  let output = ""
+  child.stdout!.on("data", (chunk) => (output += chunk))
   const [report] = (await once(child, "message")) as [Report]
-  return { child, report }
+  return { child, report, output: () => output }
 }
 
 const end = async (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<number | null> => {
@@ -133,15 +133,18 @@ it("a start succeeds after the first start in the directory was killed while it 
   assert.notInclude(readdirSync(dataDir).join(), "programs")
 })
 
-it("EmbeddedPostgres starts PostgreSQL again if PostgreSQL is killed", async () => {
+it("if PostgreSQL is killed, EmbeddedPostgres starts it again, and logs why a start failed", async () => {
   const dataDir = await makeDirectory()
   const owner = await serve("open", dataDir)
   await query(owner.report, "create table kept ()")
-  const server = readServerPid(dataDir)
-  process.kill(server, "SIGKILL")
+  const version = join(dataDir, "postgresql", "PG_VERSION")
+  writeFileSync(version, "17\n")
+  process.kill(readServerPid(dataDir), "SIGKILL")
+  const failure = /PostgreSQL did not start; trying again.*it holds a PostgreSQL 17 database/s
+  await expect.poll(owner.output, { timeout: 20_000 }).toMatch(failure)
+  writeFileSync(version, "18\n")
   const count = async () => (await query(owner.report, "select from pg_class where relname = 'kept'")).length
   await expect.poll(() => count().catch(() => 0), { timeout: 30_000 }).toBe(1)
-  assert.notStrictEqual(readServerPid(dataDir), server)
   await end(owner.child, "SIGTERM")
 })
 
