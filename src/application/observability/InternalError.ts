@@ -9,27 +9,18 @@ export const toMessage = (error: unknown): string => (error instanceof Error ? e
 export const InternalError = { _tag: "InternalError" } as const
 
 /**
- * Returns the error that a caller gets for an unexpected failure. For a defect, logs `message` with the cause, because
- * the error has no details. For an interruption, which means that the service is shutting down, returns `Unavailable`.
- */
-export const toUnexpectedError = (
-  cause: Cause.Cause<unknown>,
-  message: string
-): Effect.Effect<typeof InternalError | Unavailable> =>
-  Cause.hasInterruptsOnly(cause)
-    ? Effect.succeed(Unavailable)
-    : Effect.as(Effect.logError(message, cause), InternalError)
-
-/**
- * Returns the error of a request whose failure has this cause. For an unexpected failure, returns the error of
- * `toUnexpectedError`; the log line has the id of the request.
+ * Returns the error of a read or a request whose failure has this cause. For a defect, logs the cause, because the error
+ * has no details. For an interruption, which means that the service is shutting down, returns `Unavailable`.
+ *
+ * @param requestId the id of the request in the log line, if the caller got one
  */
 export const toError = <E>(
   cause: Cause.Cause<E>,
-  requestId: string
+  requestId?: string
 ): Effect.Effect<E | typeof InternalError | Unavailable> => {
   const expected = Cause.findErrorOption(cause)
-  return expected._tag === "Some"
-    ? Effect.succeed(expected.value)
-    : Effect.annotateLogs(toUnexpectedError(cause, "Request failed"), { request_id: requestId })
+  if (expected._tag === "Some") return Effect.succeed(expected.value)
+  if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(Unavailable)
+  const fields = requestId === undefined ? {} : { request_id: requestId }
+  return Effect.as(Effect.logError("Request failed", fields, cause), InternalError)
 }

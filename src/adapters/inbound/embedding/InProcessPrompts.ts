@@ -4,7 +4,7 @@ import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
-import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
+import { toError } from "../../../application/observability/InternalError.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {
   parseUuid,
@@ -137,8 +137,8 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
             )
           ),
           withRequestDeadline,
-          Effect.result,
-          Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
+          Effect.catchCause((cause) => Effect.flip(toError(cause))),
+          Effect.result
         )
       )
       if (Result.isSuccess(result)) return result.success
