@@ -115,7 +115,13 @@ export interface Cacheable<Value> {
   readonly size: number
 }
 
-/** A cached value, and the revision of its workspace in the change feed when the value was stored. */
+/**
+ * A cached value, and the revision of its workspace in the change feed when the value was stored. An entry is:
+ *
+ * - current while the feed is up and the workspace still has this revision.
+ * - fresh while it is current and at most `maxAgeMs` old.
+ * - known if the workspace had this revision at the last contact with the database. Its age does not matter.
+ */
 interface CacheEntry<Value> extends FairEntry {
   readonly value: Value
   readonly revision: number
@@ -129,13 +135,11 @@ interface CacheEntry<Value> extends FairEntry {
  *
  * 1. Before a read starts, the cache takes the change feed's revision.
  * 2. The cache stores the result only if the workspace's revision is not later than the revision of rule 1.
- * 3. The cache serves a value for at most `maxAgeMs`, and only while its workspace has the revision that was stored
- *    with it.
- * 4. While the change feed is down, it reports no revision, and the cache serves and stores nothing.
- * 5. A result can contradict the value of its key. Which of the two is newer is unknown: the feed may be late, and a
+ * 3. The cache serves only fresh entries. While the change feed is down, it serves and stores nothing.
+ * 4. A result can contradict the value of its key. Which of the two is newer is unknown: the feed may be late, and a
  *    read that started earlier may have reached the database later. So the cache forgets all values of the workspace.
  *
- * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`).
+ * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
  */
 export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
@@ -178,7 +182,7 @@ export class RevisionedCache<Value> {
   /** Like `get`, but does not count a lookup. */
   peek(key: string): Value | undefined {
     const entry = this.#entries.get(key)
-    return entry !== undefined && this.#isServed(entry) ? entry.value : undefined
+    return entry !== undefined && this.#isFresh(entry) ? entry.value : undefined
   }
 
   /**
@@ -238,7 +242,7 @@ export class RevisionedCache<Value> {
     })
   }
 
-  /** Returns the value of a key, of any age, if it was current at the last contact with the database. */
+  /** Returns the value of a key if its entry is known. */
   findLastKnown(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined
@@ -252,13 +256,13 @@ export class RevisionedCache<Value> {
 
   #find(key: string): CacheEntry<Value> | undefined {
     const entry = this.#entries.get(key)
-    const isServed = entry !== undefined && this.#isServed(entry)
-    const result = entry === undefined ? "miss" : isServed ? "hit" : "drop"
+    const isFresh = entry !== undefined && this.#isFresh(entry)
+    const result = entry === undefined ? "miss" : isFresh ? "hit" : "drop"
     this.#lookups?.[result].updateUnsafe(1, metricRegistry)
-    return isServed ? entry : undefined
+    return isFresh ? entry : undefined
   }
 
-  #isServed(entry: CacheEntry<Value>): boolean {
+  #isFresh(entry: CacheEntry<Value>): boolean {
     return this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
   }
 
