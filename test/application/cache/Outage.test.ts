@@ -265,25 +265,6 @@ describe("Outage", () => {
     assert.isAbove(Math.min(answered.current, answered.known), 100)
   })
 
-  it.effect(
-    "a read during which the feed was down is not cached, even if the feed is up when the read ends",
-    () =>
-      Effect.gen(function* () {
-        const world = setUp()
-        const cache = new RevisionedCache<number>(world.feed, { maxSize: 1, maxAgeMs: 30_000 }, Object.is)
-        const read = Effect.sync(() => {
-          world.advance(3_001)
-          assert.isFalse(world.feed.isUp())
-          world.beat()
-          return 1
-        })
-        world.beat()
-        yield* cache.load("key", read, (value) => ({ workspace: workspaces[0]!, value, size: 1 }))
-        assert.isTrue(world.feed.isUp())
-        assert.isUndefined(cache.get("key"))
-      })
-  )
-
   it.each<
     readonly [what: string, change: (world: ReturnType<typeof setUp>) => void, age: number | undefined]
   >([

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import { Address } from "../../../../src/adapters/inbound/http/Address.ts"
 import { toBytes } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { makeRequestContext } from "../../../../src/adapters/inbound/http/RequestContext.ts"
-import { makeHttpEndpoint } from "../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
+import { isAllowedOrigin, makeHttpEndpoint } from "../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "../../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Admission } from "../../../../src/application/Admission.ts"
@@ -248,4 +248,21 @@ test("a batch, an id that is neither a number nor a string of at most 100 charac
     assert.deepStrictEqual([response.status, response.message.error], [400, error])
   }
   assert.strictEqual((yield* send({ ...ping, id: "x".repeat(100) })).message.id, "x".repeat(100))
+})
+
+const publicUrl = "https://prompts.example.com"
+it.each([
+  ...[undefined, "http://localhost", "http://localhost:6274", "https://127.0.0.1:1", "http://[::1]:3000"],
+  publicUrl
+])("the origin %j is allowed, because it is local, absent or the origin of the public URL", (origin) => {
+  assert.isTrue(isAllowedOrigin(origin, publicUrl))
+  assert.strictEqual(isAllowedOrigin(origin, undefined), origin !== publicUrl)
+})
+
+it.each([
+  ...["http://prompts.example.com", "https://prompts.example.com.evil.com", "http://localhost.evil.com"],
+  ...["http://evil.com/localhost", "http://localhost@evil.com", "http://127.0.0.1.evil.com"],
+  ...["null", "", "file://localhost"]
+])("the origin %j is not allowed", (origin) => {
+  assert.isFalse(isAllowedOrigin(origin, publicUrl))
 })
