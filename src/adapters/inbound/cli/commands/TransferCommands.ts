@@ -1,5 +1,4 @@
 import { stat } from "node:fs/promises"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -12,7 +11,8 @@ import {
   defaultWorkspace,
   json,
   optional,
-  pathRule,
+  pathArgument,
+  pathFlag,
   workspace,
   workspaceFor
 } from "../input/Flags.ts"
@@ -53,10 +53,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
 export const importCommand = Command.make(
   "import",
   {
-    path: Argument.String("path").pipe(
-      Argument.withDescription("Workspace archive (- for standard input) or directory of prompts"),
-      Argument.filter(...pathRule)
-    ),
+    path: pathArgument("path", "Workspace archive (- for standard input) or directory of prompts"),
     workspace: workspaceFor("a directory of prompts"),
     dryRun: booleanFlag("dry-run", "Show what would change without applying it; for a directory, as a diff"),
     detailedExitcode: booleanFlag(
@@ -92,10 +89,7 @@ export const exportCommand = Command.make(
         "archive: one JSON file, with the hashes of the keys and their owners' emails; files: a directory with one Markdown file per prompt (default: archive)"
       )
     ),
-    out: optional(
-      Flag.String("out").pipe(Flag.filter(...pathRule)),
-      "Where to write (default for an archive: standard output)"
-    ),
+    out: optional(pathFlag("out"), "Where to write (default for an archive: standard output)"),
     update: booleanFlag("update", "For files: bring edits of the workspace into an existing directory"),
     overwrite: booleanFlag(
       "overwrite",
@@ -125,12 +119,9 @@ export const exportCommand = Command.make(
 export const checkCommand = Command.make(
   "check",
   {
-    directory: Argument.String("directory").pipe(
-      Argument.withDescription("Directory of prompts"),
-      Argument.filter(...pathRule)
-    ),
+    directory: pathArgument("directory", "Directory of prompts"),
     against: optional(
-      Flag.String("against").pipe(Flag.withMetavar("<directory>"), Flag.filter(...pathRule)),
+      pathFlag("against").pipe(Flag.withMetavar("<directory>")),
       "An earlier state of the directory, such as a checkout of the main branch: also print the changes that can break applications, and exit with 2 if there are any"
     ),
     json

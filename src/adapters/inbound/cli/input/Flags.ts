@@ -23,7 +23,12 @@ export const emailRule = [
 ] as const
 
 /** Node resolves an empty path to the current directory. So a variable of a script that is not set must be an error. */
-export const pathRule = [(text: string): boolean => text !== "", () => "a path that is not empty"] as const
+const pathRule = [(text: string): boolean => text !== "", () => "a path that is not empty"] as const
+
+export const pathFlag = (name: string) => Flag.String(name).pipe(Flag.filter(...pathRule))
+
+export const pathArgument = (name: string, description: string) =>
+  Argument.String(name).pipe(Argument.withDescription(description), Argument.filter(...pathRule))
 
 /** Makes a flag that may be left out. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
