@@ -37,11 +37,8 @@ const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
 
 /** Returns an edit that changes the title of one prompt and adds a version. */
 const retitle = (content: WorkspaceContent, id: string): ContentEdit => {
-  const {
-    next_version,
-    parent_version_id: _,
-    ...prompt
-  } = content.prompts.find((prompt) => prompt.id === id)!
+  const found = content.prompts.find((prompt) => prompt.id === id)!
+  const { next_version, parent_version_id: _, ...prompt } = found
   return makeEdit({ prompts: [{ ...prompt, title: "Revised", versions: [version(next_version)] }] })
 }
 
@@ -102,12 +99,8 @@ test("while an import waits to delete a prompt and an edit waits for the import,
   const after = yield* exportFrom(store, home.id)
   const { name, revoked_at } = after.api_keys.find(({ id }) => id === key.id)!
   assert.deepStrictEqual([name, revoked_at === null], ["Renamed", false])
-  assert.deepStrictEqual(after.workspace, {
-    ...home,
-    name: "Renamed",
-    tier: "free",
-    billing_status: "disputed"
-  })
+  const expected = { ...home, name: "Renamed", tier: "free", billing_status: "disputed" } as const
+  assert.deepStrictEqual(after.workspace, expected)
   const titles = new Map(changedPrompts.map(({ id }) => [id, id === mine ? "Revised" : "Changed"]))
   assert.deepStrictEqual(new Map(after.prompts.map(({ id, title }) => [id, title])), titles)
 })

@@ -92,11 +92,4 @@ layer(database, { excludeTestServices: true })((it) => {
     for (const text of changes)
       assert.deepStrictEqual(yield* collectNotifications(sql.unsafe(text)), ["*"], text)
   })
-
-  test("an import sends one notification, and a second import of the same archive sends none", function* () {
-    const { archive } = sample()
-    const write = loadArchive(archive)
-    assert.deepStrictEqual(yield* collectNotifications(write), [archive.workspace.id])
-    assert.deepStrictEqual(yield* collectNotifications(write), [])
-  })
 })
