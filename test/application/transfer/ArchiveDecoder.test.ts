@@ -185,12 +185,7 @@ it("decodeArchive reports all duplicates and unknown references, each with its p
 it("decodeArchive reports the first 100 problems and the number of all problems", () => {
   const tags = Array.from({ length: 10_000 }, () => tag("same"))
   const { problems, count } = Result.getOrThrow(Result.flip(decodeArchive(archive({ tags }))))
-  const expected = Array.from({ length: 100 }, (_, index) => `tags[${index + 1}].name`)
-  assert.deepStrictEqual(
-    problems.map(({ path }) => path),
-    expected
-  )
-  assert.strictEqual(count, 9_999)
+  assert.deepStrictEqual([problems.length, problems.at(-1)!.path, count], [100, "tags[100].name", 9_999])
 })
 
 it("in free-form JSON, decodeArchive keeps names that have a special meaning in JavaScript, such as __proto__", () => {

@@ -51,10 +51,8 @@ it("the name of the oldest prompt with a slug is the slug, so the next prompt ge
     prompt({ title: "Agent", prompt_type: "user", created_at: instant(`${day}T00:00:00.000Z`) })
   )
   const source = archive({ prompts: [young!, old!] })
-  const texts = [...renderFiles(source)].map(
-    ([path, text]) =>
-      [path, text.includes(old!.id) ? text.replace("title: Agent", "title: Other") : text] as const
-  )
+  const rename = (text: string) => text.replace(`${old!.id}\ntitle: Agent`, `${old!.id}\ntitle: Other`)
+  const texts = [...renderFiles(source)].map(([path, text]) => [path, rename(text)] as const)
   const pairs = pairFiles(source.workspace.id, toWorkspaceContent(source), new Map(texts))
   assert.deepStrictEqual(
     findBreakingChanges(pairs).map(({ name, new_name }) => [name, new_name]),

@@ -8,9 +8,7 @@ it("the error of an invalid archive has the number of problems, the first 100 pr
     message: "is wrong"
   }))
   const { message } = toExitError(InvalidContent(problems), {}) as Error
-  assert.deepStrictEqual(message.split("\n"), [
-    "nothing was imported; the archive has 102 problems:",
-    ...problems.slice(0, 100).map(({ path }) => `${path}: is wrong`),
-    "… and 2 more"
-  ])
+  const listed =
+    /^nothing was imported; the archive has 102 problems:\n(tags\[\d+\]: is wrong\n){100}… and 2 more$/
+  assert.match(message, listed)
 })
