@@ -31,6 +31,13 @@ class PromptUnavailable(Exception):
         self.retry_after = retry_after
 
 
+class _RefuseRedirects(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect an error, because a redirected request would send the API key to another host."""
+
+    def redirect_request(self, *_):
+        return None
+
+
 class Prompts:
     """Reads prompts by name or id.
 
@@ -45,6 +52,7 @@ class Prompts:
         self._max_age = max_age
         self._max_stale = max_stale
         self._timeout = timeout
+        self._opener = urllib.request.build_opener(_RefuseRedirects)
         self._known = {}  # name -> (prompt, ETag, time of the latest check)
         self._retry_at = 0.0
 
@@ -60,7 +68,7 @@ class Prompts:
             prompt, etag = self._fetch(name, known)
         except urllib.error.HTTPError as error:
             with error:
-                if error.code != 429 and error.code < 500:
+                if 400 <= error.code < 500 and error.code != 429:
                     self._known.pop(name, None)
                     raise self._to_prompt_error(error) from None
                 seconds = error.headers.get("Retry-After", "")
@@ -77,10 +85,10 @@ class Prompts:
             f"{self._url}/api/v1/prompts/{urllib.parse.quote(name, safe='')}/resolved",
             headers={"Authorization": f"Bearer {self._key}"},
         )
-        if known is not None:
+        if known is not None and known[1] is not None:
             request.add_header("If-None-Match", known[1])
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as response:
+            with self._opener.open(request, timeout=self._timeout) as response:
                 return json.load(response)["data"], response.headers["ETag"]
         except urllib.error.HTTPError as error:
             if error.code == 304 and known is not None:

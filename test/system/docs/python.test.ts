@@ -67,19 +67,20 @@ it("the recipe reads prompts by name, fills slots, checks its cache with ETags, 
   expect(await cached("support-agent")).toEqual(first)
 })
 
-it("after 429, the recipe serves known prompts and sends no request before the time of Retry-After", async () => {
-  let requests = 0
-  const fake = new FakeService({ prompts: [{ name: "known", content: "Text" }] })
-  const url = await serveFake(fake, (_, response) => {
-    if (++requests === 1) return false
-    response.writeHead(429, { "retry-after": "600" }).end()
-    return true
-  })
-  const read = startReader(url, 0)
-  const known = await read("known")
-  for (const _ of [1, 2]) expect(await read("known")).toEqual(known)
-  const { retry_after } = await read("other")
-  expect(retry_after).toBeGreaterThan(60)
-  expect(retry_after).toBeLessThanOrEqual(601)
-  expect(requests).toBe(2)
-})
+it.each([429, 302])(
+  "after the status %i, the recipe serves known prompts, even without an ETag, and sends no request before the time of Retry-After",
+  async (status) => {
+    let requests = 0
+    const url = await serveFake(new FakeService(), (_, response) => {
+      if (++requests > 1) response.writeHead(status, { "retry-after": "600", location: "/login" })
+      response.end('{"data":{"id":"p","resolved_content":"Text"}}')
+      return true
+    })
+    const read = startReader(url, 0)
+    for (const _ of [1, 2, 3]) expect(await read("known")).toEqual({ id: "p", text: "Text" })
+    const { retry_after } = await read("other")
+    expect(retry_after).toBeGreaterThan(60)
+    expect(retry_after).toBeLessThanOrEqual(601)
+    expect(requests).toBe(2)
+  }
+)
