@@ -1,4 +1,4 @@
-import { named, PromptClientError } from "./Errors.ts"
+import { makeErrorClass, PromptClientError } from "./Errors.ts"
 import type { PromptType, ResolvedPrompt } from "./Resources.ts"
 import type { UnknownJson } from "./transport/Transport.ts"
 
@@ -36,7 +36,7 @@ export const bundleFormat = "prompt-retrieval-bundle"
 export const bundleFormatVersion = 1
 
 /** A bundle was rejected: it is damaged, was changed by hand, or is not a bundle. */
-export class BundleError extends named("BundleError", PromptClientError) {
+export class BundleError extends makeErrorClass("BundleError", PromptClientError) {
   /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
   declare readonly promptId?: string
   constructor(message: string, promptId?: string) {

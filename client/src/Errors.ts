@@ -45,65 +45,65 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
  * Makes a class of errors with this name. The name of a class itself would change in minified programs. TypeScript
  * distinguishes the classes by their names.
  */
-export const named = <Name extends string, Parameters extends Array<unknown>, A extends PromptClientError>(
+export const makeErrorClass = <Name extends string, Args extends Array<unknown>, A extends PromptClientError>(
   name: Name,
-  Base: new (...parameters: Parameters) => A
+  Base: new (...args: Args) => A
 ) =>
   class extends (Base as unknown as typeof PromptClientError) {
     override get name(): string {
       return name
     }
   } as unknown as new (
-    ...parameters: Parameters
+    ...args: Args
   ) => A & { readonly name: Name }
 
 /** 400 or 417 `BAD_REQUEST`: the request is invalid; the message names the parameter, if any, and its rule. */
-export class BadRequestError extends named("BadRequestError", PromptApiError) {}
+export class BadRequestError extends makeErrorClass("BadRequestError", PromptApiError) {}
 
 /** 401 `UNAUTHORIZED`: the API key was rejected; the message says why. */
-export class UnauthorizedError extends named("UnauthorizedError", PromptApiError) {}
+export class UnauthorizedError extends makeErrorClass("UnauthorizedError", PromptApiError) {}
 
 /** 402 `DISPUTED`: the workspace has an active payment dispute. */
-export class DisputedError extends named("DisputedError", PromptApiError) {}
+export class DisputedError extends makeErrorClass("DisputedError", PromptApiError) {}
 
 /** 402 `PAST_DUE`: the subscription is past due or over its limit. */
-export class PastDueError extends named("PastDueError", PromptApiError) {}
+export class PastDueError extends makeErrorClass("PastDueError", PromptApiError) {}
 
 /** 403 `API_NOT_ALLOWED`: the workspace's tier does not include API access. */
-export class ApiNotAllowedError extends named("ApiNotAllowedError", PromptApiError) {}
+export class ApiNotAllowedError extends makeErrorClass("ApiNotAllowedError", PromptApiError) {}
 
 /** 404 `NOT_FOUND`: the key's workspace has no such prompt or version. */
-export class NotFoundError extends named("NotFoundError", PromptApiError) {}
+export class NotFoundError extends makeErrorClass("NotFoundError", PromptApiError) {}
 
 /** 405 `METHOD_NOT_ALLOWED`: a proxy changed the request's method. */
-export class MethodNotAllowedError extends named("MethodNotAllowedError", PromptApiError) {}
+export class MethodNotAllowedError extends makeErrorClass("MethodNotAllowedError", PromptApiError) {}
 
 /** 408 `REQUEST_TIMEOUT`: the service did not receive the whole request in time. */
-export class RequestTimeoutError extends named("RequestTimeoutError", PromptApiError) {}
+export class RequestTimeoutError extends makeErrorClass("RequestTimeoutError", PromptApiError) {}
 
 /** 422 `RESOLVED_TOO_LARGE`: the prompt and its fragments together are larger than the service allows. */
-export class ResolvedTooLargeError extends named("ResolvedTooLargeError", PromptApiError) {}
+export class ResolvedTooLargeError extends makeErrorClass("ResolvedTooLargeError", PromptApiError) {}
 
 /**
  * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait: the received number
  * or, if no request was sent, the remaining seconds of the client's delay. The client itself waits at most one minute.
  */
-export class RateLimitedError extends named("RateLimitedError", PromptApiError) {}
+export class RateLimitedError extends makeErrorClass("RateLimitedError", PromptApiError) {}
 
 /** 431 `HEADERS_TOO_LARGE`: the request's headers exceed the service's limit. */
-export class HeadersTooLargeError extends named("HeadersTooLargeError", PromptApiError) {}
+export class HeadersTooLargeError extends makeErrorClass("HeadersTooLargeError", PromptApiError) {}
 
 /** 500 `INTERNAL_ERROR`: the service failed unexpectedly. */
-export class InternalServerError extends named("InternalServerError", PromptApiError) {}
+export class InternalServerError extends makeErrorClass("InternalServerError", PromptApiError) {}
 
 /** 503 `SERVICE_UNAVAILABLE`: the service is not available, or its response is older than the cache allows. */
-export class ServiceUnavailableError extends named("ServiceUnavailableError", PromptApiError) {}
+export class ServiceUnavailableError extends makeErrorClass("ServiceUnavailableError", PromptApiError) {}
 
 /**
  * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed or unexpected JSON,
  * or the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
  */
-export class InvalidResponseError extends named("InvalidResponseError", PromptClientError) {
+export class InvalidResponseError extends makeErrorClass("InvalidResponseError", PromptClientError) {
   declare readonly status: number
   declare readonly requestId: string | undefined
   declare readonly retryAfter: number | undefined
@@ -118,13 +118,13 @@ export class InvalidResponseError extends named("InvalidResponseError", PromptCl
  * host is unknown. The message includes the messages of the underlying errors. `cause` is not set, because an
  * underlying error may contain the API key.
  */
-export class ConnectionError extends named("ConnectionError", PromptClientError) {}
+export class ConnectionError extends makeErrorClass("ConnectionError", PromptClientError) {}
 
 /** The call did not complete within its `timeout`. */
-export class TimeoutError extends named("TimeoutError", PromptClientError) {}
+export class TimeoutError extends makeErrorClass("TimeoutError", PromptClientError) {}
 
 /** The call's `signal` was aborted; `cause` is the signal's reason. */
-export class AbortError extends named("AbortError", PromptClientError) {}
+export class AbortError extends makeErrorClass("AbortError", PromptClientError) {}
 
 /** Returns the HTTP status of an error, or `undefined` if there was no response. */
 export const getStatus = (error: unknown): number | undefined => (error as Partial<ErrorResponse>).status

@@ -1,4 +1,4 @@
-import { named, PromptClientError } from "./Errors.ts"
+import { makeErrorClass, PromptClientError } from "./Errors.ts"
 import type { VariablesFor } from "./PromptReference.ts"
 import type { ResolvedPrompt } from "./Resources.ts"
 
@@ -11,7 +11,7 @@ export interface Message {
 }
 
 /** `fillSlots` found slots without a variable. */
-export class MissingVariablesError extends named("MissingVariablesError", PromptClientError) {
+export class MissingVariablesError extends makeErrorClass("MissingVariablesError", PromptClientError) {
   /** The names of the slots, without duplicates, in order of first occurrence. */
   readonly missing: ReadonlyArray<string>
   constructor(missing: ReadonlyArray<string>) {
