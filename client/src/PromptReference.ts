@@ -43,8 +43,6 @@ type ExactVariables<Slots extends string> = string extends Slots
     ? Readonly<Record<string, never>>
     : { readonly [Name in Slots]: SlotValue }
 
-/**
- * The variables that `fillSlots` takes: any for a text, exactly one per slot for the result of a typed reference.
- */
+/** The variables that `fillSlots` takes: any for a text, exactly one per slot for the result of a typed reference. */
 export type VariablesFor<Prompt> =
   Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

@@ -28,10 +28,7 @@ export const toConstantName = (name: string): string => {
 /** Renders a text as a string literal. Escapes characters that are invisible or change the direction of text. */
 const toLiteral = (text: string): string =>
   JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\p{Cf}]/gu, (character) =>
-    Array.from(
-      { length: character.length },
-      (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`
-    ).join("")
+    character.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
   )
 
 /** Renders a title for a doc comment. The title cannot end the comment. */
