@@ -1,6 +1,6 @@
 import { makeErrorClass, PromptClientError } from "./Errors.ts"
 import type { PromptType, ResolvedPrompt } from "./Resources.ts"
-import type { UnknownJson } from "./transport/Transport.ts"
+import type { UnknownJson } from "./transport/Envelopes.ts"
 
 /** A prompt of a bundle: its resolved content, as the service returned it to `pull`. */
 export interface BundledPrompt extends Omit<ResolvedPrompt, "prompt_type" | "resolved_content"> {
@@ -46,7 +46,7 @@ export class BundleError extends makeErrorClass("BundleError", PromptClientError
 }
 
 /** Returns the SHA-256 of a text in hexadecimal digits. */
-export const hash = async (text: string): Promise<string> => {
+const hash = async (text: string): Promise<string> => {
   const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 }

@@ -3,7 +3,7 @@ import type { CacheResult } from "./Cache.ts"
 import { getStatus, isOutage } from "./Errors.ts"
 import type { CacheLimits } from "./Options.ts"
 import { maxPageSize, type NormalSelection, toPageTarget } from "./Selection.ts"
-import { isResolvedPage } from "./transport/Envelopes.ts"
+import { isResolvedPage, type UnknownJson } from "./transport/Envelopes.ts"
 import {
   type CallSettings,
   getElapsed,
@@ -12,7 +12,7 @@ import {
   subtract,
   toTimeoutError
 } from "./transport/Limits.ts"
-import type { ConfirmedText, ResponseInfo, Transport, UnknownJson } from "./transport/Transport.ts"
+import type { ConfirmedText, ResponseInfo, Transport } from "./transport/Transport.ts"
 
 /** Options of `live`. */
 export interface LiveOptions {

@@ -1,6 +1,6 @@
 import { makeFindBundled } from "./Bundle.ts"
 import { Cache, isCacheable, type Loader } from "./Cache.ts"
-import { hasText, isPageEnvelope } from "./transport/Envelopes.ts"
+import { hasText, isPageEnvelope, type UnknownJson } from "./transport/Envelopes.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
@@ -19,7 +19,7 @@ import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
 import { readList, toCall, toServiceResult, toSubstitute } from "./Results.ts"
 import { normalizeSelection, type PromptSelection } from "./Selection.ts"
-import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
+import { normalizeHeaders, Transport } from "./transport/Transport.ts"
 
 const promptsPath = "/api/v1/prompts"
 

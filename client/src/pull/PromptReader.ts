@@ -3,7 +3,8 @@ import { LivePrompts, type LiveSettings } from "../Live.ts"
 import { parseOptions } from "../Options.ts"
 import type { PromptFilter } from "../Selection.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
-import { Transport, type UnknownJson } from "../transport/Transport.ts"
+import type { UnknownJson } from "../transport/Envelopes.ts"
+import { Transport } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
 import { CommandError, toUsageError } from "./CommandError.ts"
 import type { PullOptions } from "./CommandLine.ts"
@@ -69,15 +70,8 @@ const readTexts = async (filter: PromptFilter, settings: LiveSettings): Promise<
   throw new CommandError("the list of prompts changes too often; try again later")
 }
 
-/**
- * Reads the prompts of the API key's workspace, ordered by name. Rejects with a `CommandError` or a
- * `PromptClientError`.
- */
-export const readPrompts = async ({
-  baseUrl,
-  tag,
-  type
-}: PullOptions): Promise<ReadonlyArray<BundledPrompt>> => {
+/** Reads the selected prompts, ordered by name. Rejects with a `CommandError` or a `PromptClientError`. */
+export const readPrompts = async ({ baseUrl, tag, type }: PullOptions) => {
   const options = readOptions(baseUrl)
   const transport = new Transport({ ...options, headers: {} })
   const texts = await readTexts({ tag, type }, { ...options, transport })

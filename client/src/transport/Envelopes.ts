@@ -1,4 +1,6 @@
-import type { UnknownJson } from "./Transport.ts"
+/** Parsed JSON of unknown shape. Every property access must allow for `undefined`. */
+// biome-ignore lint/suspicious/noExplicitAny: `unknown` would need a type guard for each property access.
+export type UnknownJson = any
 
 const isText = (value: unknown): boolean => typeof value === "string"
 

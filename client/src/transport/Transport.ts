@@ -8,6 +8,7 @@ import {
   toApiError
 } from "../Errors.ts"
 import type { Fetch, FetchInit, FetchResponse, Logger } from "./Fetch.ts"
+import type { UnknownJson } from "./Envelopes.ts"
 import { withoutHolding } from "../Environment.ts"
 import { KeyState } from "./KeyState.ts"
 import {
@@ -97,10 +98,6 @@ const readBody = async (response: FetchResponse): Promise<string | undefined> =>
   }
   return text + decoder.decode()
 }
-
-/** Parsed JSON of unknown shape. Every property access must allow for `undefined`. */
-// biome-ignore lint/suspicious/noExplicitAny: `unknown` would need a type guard for each property access.
-export type UnknownJson = any
 
 const parseJson = (text: string | undefined): UnknownJson => {
   try {
