@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
-import { listen } from "../../adapters/inbound/http/transport/Server.ts"
+import { listen } from "../../adapters/inbound/http/Listen.ts"
 import { createServer } from "../../adapters/inbound/http/NodeHttp.ts"
 
 export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{

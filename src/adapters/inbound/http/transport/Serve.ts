@@ -1,40 +1,22 @@
-import { type AddressInfo, Server } from "node:net"
-import * as Data from "effect/Data"
+import type { Server as HttpServer } from "node:http"
+import { Server } from "node:net"
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../../application/Lifecycle.ts"
+import { listen, type ListenOptions } from "../Listen.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
 import type { Connections } from "./Connections.ts"
 import { makeNodeServer } from "./NodeServer.ts"
 
-export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
-
-interface ServerOptions {
-  readonly host: string
-  /** 0 means any free port. */
-  readonly port: number
+interface ServerOptions extends ListenOptions {
   /** How long the server still accepts requests after a shutdown has started, in milliseconds. */
   readonly shutdownGraceMs: number
   /** Replacements for some of `connectionLimits`, for tests. */
   readonly limits?: Partial<ConnectionLimits>
 }
 
-/** Starts to listen and returns the actual address. */
-export const listen = (
-  server: Server,
-  { host, port }: Pick<ServerOptions, "host" | "port">
-): Effect.Effect<AddressInfo, ListenError> =>
-  Effect.callback((resume) => {
-    // Stays on the server, because a later error without a listener would end the process.
-    server.on("error", ({ message }) => resume(Effect.fail(new ListenError({ message }))))
-    // With Node's default backlog of 511, a burst would lose connections. The kernel may limit the backlog further.
-    server.listen({ port, host, backlog: connectionLimits.maxConnections }, () =>
-      resume(Effect.succeed(server.address() as AddressInfo))
-    )
-  })
-
 /** Stops listening, waits for in-flight requests, and destroys connections that are open after the drain timeout. */
 const drain = (
-  server: Server,
+  server: HttpServer,
   connections: Connections,
   { idleCloseGraceMs, drainTimeoutMs }: ConnectionLimits
 ): Effect.Effect<void> => {
@@ -43,12 +25,12 @@ const drain = (
     // The `close` method of Node's HTTP server would destroy connections whose responses are not sent completely.
     Server.prototype.close.call(server, () => resume(Effect.void))
   })
+  const destroyIdle = Effect.sync(() => connections.destroyIdle())
   const destroyAll = Effect.sync(() => {
-    connections.destroyAll()
+    server.closeAllConnections()
     // Stops the timer with which Node checks the time limits.
     server.close()
   })
-  const destroyIdle = Effect.sync(() => connections.destroyIdle())
   return Effect.raceFirst(closed, Effect.forever(Effect.delay(destroyIdle, idleCloseGraceMs))).pipe(
     Effect.timeoutOrElse({
       duration: drainTimeoutMs,
