@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises"
 import { afterEach, expect, it } from "vitest"
 import { key, makeTenant, prompt } from "../../support/archives.ts"
 import { call, post, type RpcResponse } from "../../support/clients/mcp.ts"
-import { rawRequest } from "../../support/clients/rawHttp.ts"
+import { exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { lockTables } from "../../support/database/locks.ts"
 import { startApi } from "../startApi.ts"
 
@@ -37,18 +37,18 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy()
 })
 
-/** Sends the head of a request and the start of its body. */
+/** Returns the head of a call. */
+const makeHead = (plaintext: string, line: string): string => {
+  const accept = "Accept: application/json, text/event-stream"
+  const lines = [`Authorization: Bearer ${plaintext}`, "Content-Type: application/json", accept, line]
+  return rawRequest("/mcp", lines, "POST")
+}
+/** Sends the head of a call and the start of its body. */
 const open = async (plaintext: string, line: string, body: string): Promise<Socket> => {
   const socket = connect(api.service().port, "127.0.0.1")
   sockets.push(socket)
   socket.on("error", () => {})
-  const lines = [
-    `Authorization: Bearer ${plaintext}`,
-    "Content-Type: application/json",
-    "Accept: application/json, text/event-stream",
-    line
-  ]
-  socket.write(rawRequest("/mcp", lines, "POST") + body)
+  socket.write(makeHead(plaintext, line) + body)
   await once(socket, "connect")
   return socket
 }
@@ -75,6 +75,15 @@ it("a body in chunks of one byte gets 413, and other workspaces get results mean
   expect(statuses.map(({ status }) => status)).toEqual(Array(20).fill(200))
   expect(await Promise.all(rejected)).toEqual([413, 413, 413, 413])
   expect((await getWith(ownKey, MiB - 1_000)).status).toBe(200)
+})
+
+it("a call gets its result although the body of the next request is malformed", async () => {
+  expect(await ping(ownKey)).toBe(200)
+  const message = makeMessage(200)
+  const head = makeHead(ownKey, `Content-Length: ${message.length}`).replace("Connection: close\r\n", "")
+  const malformed = "GET /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"
+  const responses = await exchangeAll(api.service().port, head + message + malformed)
+  expect(responses.map(({ status }) => status)).toEqual([200, 200])
 })
 
 it("a closed connection frees the memory of its incomplete body, and of its complete body even while the call waits for the database", async () => {

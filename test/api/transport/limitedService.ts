@@ -12,7 +12,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
-import { serve } from "../../../src/adapters/inbound/http/transport/Server.ts"
+import { serve } from "../../../src/adapters/inbound/http/transport/Serve.ts"
 import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../../src/index.ts"
 
@@ -22,16 +22,11 @@ subscribe("net.server.socket", (message) => {
 })
 
 const unlimited = 1_000_000
-const services = serviceLayer({
-  redisUrl: undefined,
-  rateLimits: { perKey: unlimited, perProcess: unlimited }
-}).pipe(
-  Layer.provideMerge(
-    Layer.provideMerge(
-      changeFeedLayer,
-      Layer.merge(databaseLayer({ url: Redacted.make(process.env.DATABASE_URL!) }), Lifecycle.starting)
-    )
-  )
+const rateLimits = { perKey: unlimited, perProcess: unlimited }
+const services = serviceLayer({ redisUrl: undefined, rateLimits }).pipe(
+  Layer.provideMerge(changeFeedLayer),
+  Layer.provideMerge(databaseLayer({ url: Redacted.make(process.env.DATABASE_URL!) })),
+  Layer.provideMerge(Lifecycle.starting)
 )
 
 const program = Effect.gen(function* () {

@@ -66,7 +66,7 @@ export class BodyReader {
     request.on("close", onIncomplete)
     return () => {
       onIncomplete()
-      if (memory.byteLength > 0) resize(0)
+      resize(0)
     }
   }
 }

@@ -8,18 +8,15 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 
 const MiB = 1024 * 1024
-const [first, second] = [crypto.randomUUID(), crypto.randomUUID()].map((id) => WorkspaceId.make(id)) as [
-  WorkspaceId,
-  WorkspaceId
-]
+const first = WorkspaceId.make(crypto.randomUUID())
+const second = WorkspaceId.make(crypto.randomUUID())
 
 /** Reads a body of at most 1 MiB that arrives in these chunks and is complete after them. */
 const read = (bodies: BodyReader, chunks: ReadonlyArray<Uint8Array>, workspace = first) => {
   const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
   const request = new PassThrough()
-  const release = bodies.read(request as unknown as IncomingMessage, { maxBytes: MiB, workspace }, (body) =>
-    received.push(body)
-  )
+  const limits = { maxBytes: MiB, workspace }
+  const release = bodies.read(request as unknown as IncomingMessage, limits, (body) => received.push(body))
   for (const chunk of chunks) request.emit("data", Buffer.from(chunk))
   request.emit("end")
   assert.strictEqual(received.length, 1)
@@ -39,8 +36,7 @@ it("the bodies of one workspace use at most half of 32 MiB, another workspace ge
   const bodies = new BodyReader()
   for (let n = 0; n < 100; n++) {
     readBytes(bodies, MiB + 1)
-    const { release } = readBytes(bodies, MiB)
-    for (const _ of [1, 2]) release()
+    readBytes(bodies, MiB).release()
   }
   for (let n = 0; n < 16; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB).body))
   assert.deepStrictEqual(readBytes(bodies, 1).body, Exit.fail(Unavailable))

@@ -1,38 +1,41 @@
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { hasUnreadBody, type HttpResponse } from "../HttpMessage.ts"
-import type { UnsentBytes } from "../UnsentBytes.ts"
-import { connectionLimits } from "./ConnectionLimits.ts"
+import { hasUnreadBody } from "../HttpMessage.ts"
+import type { ConnectionLimits } from "./ConnectionLimits.ts"
 
-/** The open connections, their in-flight responses, and the memory that these responses hold. */
+const doNothing = (): void => {}
+
+/** An in-flight response. */
+interface InFlight {
+  /** Releases the memory that the response holds: the body of its request, and once it is made, its own content. */
+  releaseMemory: () => void
+  /** Makes the response stop waiting for a change, if it waits. */
+  releaseWait: () => void
+}
+
+/** The open connections, and their in-flight responses in the order of the requests. */
 export class Connections {
   /** True once the server drains. Each connection then closes after its next response. */
   isDraining = false
-  readonly #unsent: UnsentBytes
-  /** Maps each connection to its in-flight responses. The content of a response is undefined until it is written. */
-  readonly #connections = new Map<Duplex, Map<ServerResponse, HttpResponse | undefined>>()
-  /** Maps each in-flight response to the function that releases the body of its request. */
-  readonly #bodies = new Map<ServerResponse, () => void>()
-  /** Maps each connection whose last response waits for a change to the function that ends the wait. */
-  readonly #waits = new Map<Duplex, () => void>()
+  readonly #limits: ConnectionLimits
+  readonly #connections = new Map<Duplex, Map<ServerResponse, InFlight>>()
   #areWaitsAllowed = true
 
-  constructor(unsent: UnsentBytes) {
-    this.#unsent = unsent
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits
   }
 
   /** Tracks a connection until it closes. */
   add(socket: Socket): void {
-    const responses = new Map<ServerResponse, HttpResponse | undefined>()
+    const responses = new Map<ServerResponse, InFlight>()
     this.#connections.set(socket, responses)
     // Node removes its error listener before it emits `connect`. Without a listener, an error would end the process.
-    socket.on("error", () => {})
+    socket.on("error", doNothing)
     socket.once("close", () => {
-      // Node emits `close` only for the response that it is sending, not for the responses behind it.
-      for (const response of responses.keys()) this.#release(response)
       this.#connections.delete(socket)
-      this.#waits.get(socket)?.()
+      // After a CONNECT request, Node itself destroys only the response that it is sending, not the responses behind it.
+      for (const response of responses.keys()) response.destroy()
     })
   }
 
@@ -43,79 +46,72 @@ export class Connections {
   begin(response: ServerResponse): boolean {
     const { socket } = response.req
     const responses = this.#connections.get(socket)
-    if (responses === undefined || socket.writableEnded) return false
-    if (responses.size >= connectionLimits.maxPipelined) socket.destroy()
-    if (socket.destroyed) return false
-    this.#waits.get(socket)?.()
-    responses.set(response, undefined)
-    response.on("close", () => this.#release(response))
+    if (responses === undefined) return false
+    if (responses.size >= this.#limits.maxPipelined) socket.destroy()
+    if (!socket.writable) return false
+    for (const { releaseWait } of responses.values()) releaseWait()
+    const inFlight: InFlight = { releaseMemory: doNothing, releaseWait: doNothing }
+    responses.set(response, inFlight)
+    response.on("close", () => {
+      responses.delete(response)
+      inFlight.releaseWait()
+      inFlight.releaseMemory()
+    })
     return true
   }
 
-  /** Runs `releaseBody` once the response is sent or its connection closes, whichever comes first. */
-  releaseBodyAtEnd(response: ServerResponse, releaseBody: () => void): void {
-    if (this.#connections.get(response.req.socket)?.has(response)) this.#bodies.set(response, releaseBody)
-    else releaseBody()
+  /** Calls `release` once the response holds other memory, is sent, or its connection closes. */
+  hold(response: ServerResponse, release: () => void): void {
+    const inFlight = this.#find(response)
+    inFlight?.releaseMemory()
+    if (inFlight === undefined) release()
+    else inFlight.releaseMemory = release
   }
 
-  /** Releases the bodies of a connection that sends no valid bytes anymore. A body that is being read is incomplete. */
-  releaseBodies(socket: Duplex): void {
-    for (const response of this.findResponses(socket)) this.#bodies.get(response)?.()
-  }
-
-  /** Counts the memory of a response that is about to be written, until the response is sent. */
-  countUnsent(response: ServerResponse, content: HttpResponse): void {
-    const responses = this.#connections.get(response.req.socket)
-    if (responses === undefined) return
-    responses.set(response, content)
-    this.#unsent.add(content)
-  }
-
-  /** Returns the in-flight responses of a connection. */
-  findResponses(socket: Duplex): ReadonlyArray<ServerResponse> {
-    return Array.from(this.#connections.get(socket)?.keys() ?? [])
+  /** Returns the last in-flight response of a connection. */
+  findLast(socket: Duplex): ServerResponse | undefined {
+    return Array.from(this.#connections.get(socket)?.keys() ?? []).at(-1)
   }
 
   /**
-   * Lets a response wait for a change, during which the connection has no time limit. Calls `release` when another
-   * request arrives on the connection, when the connection closes, and when `endWaits` is called. Returns the function
-   * that ends the wait, or `undefined` if the response must not wait.
+   * Lets a response wait for a change, without a time limit. Calls `release` when another request arrives on the
+   * connection, when the connection closes, and when `endWaits` is called. Returns the function to call when the wait has
+   * ended, or `undefined` if the response must not wait.
    */
   startWait(response: ServerResponse, release: () => void): (() => void) | undefined {
-    const { socket } = response.req
-    const isLast = this.findResponses(socket).at(-1) === response
-    if (!this.#areWaitsAllowed || !isLast || hasUnreadBody(response.req)) return undefined
-    const { timeout = 0 } = socket
-    socket.setTimeout(0)
-    this.#waits.set(socket, release)
+    const inFlight = this.#find(response)
+    const isLast = this.findLast(response.req.socket) === response
+    if (!inFlight || !isLast || !this.#areWaitsAllowed || hasUnreadBody(response.req)) return undefined
+    inFlight.releaseWait = release
+    // Node destroys an inactive connection unless the response that it is sending has a listener for `timeout`.
+    response.on("timeout", doNothing)
     return () => {
-      // Another response of the connection may wait now.
-      if (this.#waits.get(socket) !== release) return
-      this.#waits.delete(socket)
-      socket.setTimeout(timeout)
+      inFlight.releaseWait = doNothing
+      response.off("timeout", doNothing)
     }
   }
 
   /** Ends all waits. No response may wait from now on. */
   endWaits(): void {
     this.#areWaitsAllowed = false
-    for (const release of this.#waits.values()) release()
+    for (const responses of this.#connections.values())
+      for (const { releaseWait } of responses.values()) releaseWait()
+  }
+
+  /**
+   * Sends the last bytes of a connection, but closes the connection only after `lingerMs`: closing a socket with unread
+   * bytes resets the connection, so the client might lose the last response.
+   */
+  closeAfter(socket: Duplex, lastBytes: Uint8Array | string): void {
+    socket.end(lastBytes)
+    setTimeout(() => socket.destroy(), this.#limits.lingerMs).unref()
   }
 
   destroyIdle(): void {
     for (const [socket, responses] of this.#connections) if (responses.size === 0) socket.destroy()
   }
 
-  destroyAll(): void {
-    for (const socket of this.#connections.keys()) socket.destroy()
-  }
-
-  #release(response: ServerResponse): void {
-    const responses = this.#connections.get(response.req.socket)
-    const content = responses?.get(response)
-    responses?.delete(response)
-    this.#bodies.get(response)?.()
-    this.#bodies.delete(response)
-    if (content !== undefined) this.#unsent.remove(content)
+  #find(response: ServerResponse): InFlight | undefined {
+    return this.#connections.get(response.req.socket)?.get(response)
   }
 }
