@@ -68,6 +68,7 @@ test("withDeadline interrupts the effect after the deadline, and when its caller
     const run = Effect.exit(withDeadline(deadline, timeout)(never))
     const fiber = yield* Effect.forkChild(run, { startImmediately: true })
     if (deadline > 10) yield* Fiber.interrupt(fiber)
+    yield* Fiber.await(fiber)
     yield* Deferred.await(interrupted)
   }
   assert.isAtMost(countTimers(), before)
