@@ -12,8 +12,7 @@ const [greeting] = archive.prompts
 const targets = endpointTargets(greeting!.id)
 
 const api = startApi([archive])
-const authorization = authorize(keys.active.plaintext)
-const send = (target: string) => api.send(target, [authorization])
+const send = (target: string) => api.send(target, [authorize(keys.active.plaintext)])
 
 const workspace = archive.workspace.id
 const model = makePromptRepo(new Map([[workspace, archive]]))

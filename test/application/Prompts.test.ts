@@ -43,9 +43,7 @@ test("a read logs the id of a prompt that is too large once, even if the other p
   yield* Memory.storeArchive(own)
   const caller = { workspaceId: own.workspace.id, tier: "solo" }
   const line = ["Resolved content is too large", { prompt_id: large.id }]
-  const reads: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-    prompts.getResolved(caller, large.id),
-    prompts.getManyResolved(caller, [large.id, large.id, half.id, half.id])
-  ]
-  for (const read of reads) assert.deepStrictEqual(yield* collectLog(Effect.flip(read)), [line])
+  const [one, many] = [large.id, [large.id, large.id, half.id, half.id]]
+  assert.deepStrictEqual(yield* collectLog(Effect.flip(prompts.getResolved(caller, one))), [line])
+  assert.deepStrictEqual(yield* collectLog(Effect.flip(prompts.getManyResolved(caller, many))), [line])
 })

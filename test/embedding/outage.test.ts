@@ -1,11 +1,11 @@
-import { afterAll, expect, it } from "vitest"
+import * as Effect from "effect/Effect"
+import { expect, it } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { lockTables } from "../support/database/locks.ts"
-import { makeResources } from "../support/database.ts"
 import { proxyToUrl } from "../support/postgres.ts"
 import { outageStatus } from "../support/services/outage.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 
 const tenant = sample()
 const { id } = tenant.archive.prompts[0]!
@@ -13,19 +13,12 @@ const path = `/api/v1/prompts/${id}`
 const caller = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 const unavailable = expect.objectContaining({ code: "SERVICE_UNAVAILABLE" })
 
-const apis: Array<PromptApi> = []
 const { env } = makeTestDatabase([tenant.archive])
-const resources = makeResources()
-afterAll(async () => {
-  for (const api of apis) await api.close()
-  await resources.release()
-})
-
-const open = async (options: PromptApiOptions) => {
+const acquire = makeAcquire()
+const open = (options: PromptApiOptions) => {
   const rateLimits = { perKey: 1_000_000, perProcess: 1_000_000 }
-  const api = await createPromptApi({ logger: {}, rateLimits, ...options })
-  apis.push(api)
-  return api
+  const create = Effect.promise(() => createPromptApi({ logger: {}, rateLimits, ...options }))
+  return acquire(Effect.acquireRelease(create, ({ close }) => Effect.promise(close)))
 }
 
 const read = async (api: PromptApi, target = path) => {
@@ -37,7 +30,7 @@ const read = async (api: PromptApi, target = path) => {
 
 // `test/application/cache/Outage.test.ts` and `test/system/faults/outage.test.ts` test the other rules of outages.
 it("while PostgreSQL is unreachable, api.handler serves known responses, or returns 503 if outageMaxAge is 0", async () => {
-  const proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
+  const proxy = await acquire(proxyToUrl(env.DATABASE_URL))
   const serving = await open({ databaseUrl: proxy.url, metrics: true })
   const failing = await open({ databaseUrl: proxy.url, outageMaxAge: 0 })
   const readMetrics = async () => {
@@ -47,8 +40,8 @@ it("while PostgreSQL is unreachable, api.handler serves known responses, or retu
   // The response is known once it is cached.
   await expect.poll(readMetrics).toMatch(/cache_lookups_total\{cache="responses",result="hit"\} [1-9]/)
   expect((await read(failing))[0]).toBe(200)
-  await resources.acquire(proxy.freeze)
-  await resources.acquire(proxy.cut)
+  await acquire(proxy.freeze)
+  await acquire(proxy.cut)
   await expect.poll(() => read(serving), { interval: 20 }).toEqual([200, outageStatus, "no-store"])
   await expect(serving.prompts.get(caller, id)).rejects.toEqual(unavailable)
   for (const response of [await read(failing), await read(serving, `${path}?unknown`)])

@@ -143,39 +143,33 @@ test("a tool returns the text of a prompt or a page as JSON, and a wrong input a
   }
 })
 
-const badRequests: ReadonlyArray<readonly [method: string, message: string, params: ReadonlyArray<object>]> =
-  [
-    [
-      "prompts/list",
-      "cursor must be the nextCursor of a page",
-      ["", "0", "1.5", "99999999", 2, null, ["1"]].map((cursor) => ({ cursor }))
-    ],
-    ["prompts/get", "name must be a string", [{}, { name: 1 }]],
-    ["prompts/get", "arguments must be an object", [{ name, arguments: [] }]],
-    [
-      "prompts/get",
-      "Missing argument, or not a string: name",
-      [{}, { ...values, name: 1 }].map((args) => ({ name, arguments: args }))
-    ],
-    ...["toString", "__proto__", "x".repeat(1_000)].map(
-      (unknown) =>
-        [
-          "prompts/get",
-          `Unknown argument: ${unknown.length > 100 ? `${"x".repeat(99)}…` : unknown}`,
-          [{ name, arguments: { ...values, [unknown]: "x" } }]
-        ] as const
-    ),
-    ["tools/call", "Unknown tool: toString", [{ name: "toString" }]]
-  ]
+const badRequests: ReadonlyArray<readonly [method: string, params: object, message: string]> = [
+  ...["", "0", "1.5", "99999999", 2, null, ["1"]].map(
+    (cursor) => ["prompts/list", { cursor }, "cursor must be the nextCursor of a page"] as const
+  ),
+  ["prompts/get", {}, "name must be a string"],
+  ["prompts/get", { name: 1 }, "name must be a string"],
+  ["prompts/get", { name, arguments: [] }, "arguments must be an object"],
+  ["prompts/get", { name, arguments: {} }, "Missing argument, or not a string: name"],
+  ["prompts/get", { name, arguments: { ...values, name: 1 } }, "Missing argument, or not a string: name"],
+  ...[
+    ["toString", "toString"],
+    ["__proto__", "__proto__"],
+    ["x".repeat(1_000), `${"x".repeat(99)}…`]
+  ].map(([unknown, shown]) => {
+    const params = { name, arguments: { ...values, [unknown!]: "x" } }
+    return ["prompts/get", params, `Unknown argument: ${shown}`] as const
+  }),
+  ["tools/call", { name: "toString" }, "Unknown tool: toString"]
+]
 
 test("a call with invalid parameters gets an error that names the parameter or the argument", function* () {
   const { call } = yield* makeEndpoint()
-  for (const [method, message, all] of badRequests)
-    for (const params of all) {
-      const response = yield* call(method, params)
-      const error = { code: -32602, message, data: { code: "BAD_REQUEST" } }
-      assert.deepStrictEqual([response.status, response.message.error], [200, error])
-    }
+  for (const [method, params, message] of badRequests) {
+    const response = yield* call(method, params)
+    const error = { code: -32602, message, data: { code: "BAD_REQUEST" } }
+    assert.deepStrictEqual([response.status, response.message.error], [200, error])
+  }
 })
 
 test("prompts/get fails with RESOLVED_TOO_LARGE for more than 1 MiB with its arguments or more than 1,000 slots, and with NOT_FOUND for an unknown name", function* () {
