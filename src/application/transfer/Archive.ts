@@ -23,6 +23,10 @@ export type Archive = typeof Archive.Type
 /** The lists of an archive in the order of an export. */
 const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
 
+/** Returns an item's JSON. Omits an `expires_at` of null, as archives did before keys could expire. */
+const writeItem = (item: object): string =>
+  JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
+
 /** The last piece of an archive. */
 const end = "}\n"
 
@@ -32,7 +36,7 @@ export function* writeArchive(whole: WholeWorkspace): Generator<string> {
   for (const list of lists) {
     let separator = `,\n"${list}":[\n`
     for (const item of whole[list]) {
-      yield separator + JSON.stringify(item)
+      yield separator + writeItem(item)
       separator = ",\n"
     }
     yield whole[list].length === 0 ? `,\n"${list}":[]` : "\n]"

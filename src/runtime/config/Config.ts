@@ -21,9 +21,9 @@ type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { re
 
 const anyText: Rule = () => undefined
 
-/** Parses decimal digits. A number with at most 15 digits is exact. */
+/** Parses decimal digits, with white space around them. A number with at most 15 digits is exact. */
 const parseInteger = (text: string): number | undefined =>
-  /^\d{1,15}$/.test(text) ? Number(text) : undefined
+  /^\s*\d{1,15}\s*$/.test(text) ? Number(text) : undefined
 
 const port = makeRule(
   "must be a port, 0 to 65535",

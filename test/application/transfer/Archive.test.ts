@@ -1,8 +1,9 @@
 import { assert, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { encodeArchive } from "../../../src/application/transfer/Archive.ts"
+import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.ts"
 import { ArchiveTooLarge } from "../../../src/domain/WorkspaceContent.ts"
-import { archive, archives, fragment, toArchiveText } from "../../support/archives.ts"
+import { archive, archives, fragment, instant, key, toArchiveText, user } from "../../support/archives.ts"
 
 it.prop(
   "the text of an archive parses as the archive, with its members in order",
@@ -22,4 +23,16 @@ it("encodeArchive encodes the text in chunks, and fails with ArchiveTooLarge for
   assert.strictEqual(Buffer.concat(chunks).toString(), toArchiveText(small))
   const large = archive({ fragments: Array.from({ length: 256 }, () => fragment("x".repeat(2 ** 20))) })
   assert.deepStrictEqual(encodeArchive(large), Result.fail(ArchiveTooLarge))
+})
+
+it("expires_at is written only for a key that expires, and can be absent or null for other keys", () => {
+  const owner = user()
+  const expiring = key(null, owner, { expires_at: instant("2027-01-01T00:00:00.000Z") }).stored
+  const { stored } = key(null, owner)
+  const original = archive({ users: [owner], api_keys: [expiring, stored] })
+  const { expires_at: _, ...withoutExpiry } = stored
+  const json = JSON.parse(toArchiveText(original))
+  assert.deepStrictEqual(json.api_keys, [expiring, withoutExpiry])
+  assert.deepStrictEqual(decodeArchive(json), Result.succeed(original))
+  assert.deepStrictEqual(decodeArchive(original), Result.succeed(original))
 })

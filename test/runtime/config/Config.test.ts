@@ -69,7 +69,7 @@ it.each<readonly [Record<string, string>, string]>([
   [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
   [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
   [
-    { LOG_FORMAT: "s3cret", PORT: " 80 ", DATABASE_URL: "", RATE_LIMIT_PER_KEY: "1e3", METRICS_PORT: "0x50" },
+    { LOG_FORMAT: "s3cret", PORT: "8 0", DATABASE_URL: "", RATE_LIMIT_PER_KEY: "1e3", METRICS_PORT: "0x50" },
     "DATABASE_URL must .*; PORT must .*; RATE_LIMIT_PER_KEY must .*; METRICS_PORT must .*; LOG_FORMAT must .*$"
   ]
 ])("readConfig names every invalid variable, but no value: %o", (env, message) => {
