@@ -62,7 +62,7 @@ export class Connections {
 
   /** Calls `release` once the response holds other memory, is sent, or its connection closes. */
   hold(response: ServerResponse, release: () => void): void {
-    const inFlight = this.#find(response)
+    const inFlight = this.#connections.get(response.req.socket)?.get(response)
     inFlight?.releaseMemory()
     if (inFlight === undefined) release()
     else inFlight.releaseMemory = release
@@ -79,7 +79,7 @@ export class Connections {
    * ended, or `undefined` if the response must not wait.
    */
   startWait(response: ServerResponse, release: () => void): (() => void) | undefined {
-    const inFlight = this.#find(response)
+    const inFlight = this.#connections.get(response.req.socket)?.get(response)
     const isLast = this.findLast(response.req.socket) === response
     if (!inFlight || !isLast || !this.#areWaitsAllowed || hasUnreadBody(response.req)) return undefined
     inFlight.releaseWait = release
@@ -109,9 +109,5 @@ export class Connections {
 
   destroyIdle(): void {
     for (const [socket, responses] of this.#connections) if (responses.size === 0) socket.destroy()
-  }
-
-  #find(response: ServerResponse): InFlight | undefined {
-    return this.#connections.get(response.req.socket)?.get(response)
   }
 }
