@@ -27,9 +27,7 @@ type RuntimeError = Unavailable | { readonly _tag: string; readonly message: str
 /** The text before the messages of some errors, which names the variables to change. */
 const prefixes: Readonly<Record<string, string>> = {
   DataDirectoryBusy: "DATA_DIR: ",
-  DataDirectoryUnusable: "DATA_DIR: ",
-  ListenError: "cannot listen on HOST and PORT: ",
-  MetricsListenError: "cannot listen on METRICS_HOST and METRICS_PORT: "
+  DataDirectoryUnusable: "DATA_DIR: "
 }
 
 /** Finds the reason why the database is unavailable, and converts any other error. */

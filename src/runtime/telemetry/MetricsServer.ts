@@ -1,28 +1,21 @@
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { listen } from "../../adapters/inbound/http/Listen.ts"
+import { connectionLimits } from "../../adapters/inbound/http/transport/ConnectionLimits.ts"
 import { createServer } from "../../adapters/inbound/http/NodeHttp.ts"
-
-export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
-  readonly message: string
-}> {}
 
 /** Serves `/metrics` as Prometheus text until the scope closes. Returns the address; port 0 selects a free port. */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()
-  const server = createServer(
-    { headersTimeout: 10_000, requestTimeout: 15_000, connectionsCheckingInterval: 1_000 },
-    (request, response) => {
-      response.shouldKeepAlive = false
-      if (request.url !== "/metrics") {
-        response.writeHead(404).end()
-        return
-      }
-      response.setHeader("content-type", "text/plain; version=0.0.4; charset=utf-8")
-      response.end(PrometheusMetrics.formatUnsafe(context))
+  const server = createServer(connectionLimits, (request, response) => {
+    response.shouldKeepAlive = false
+    if (request.url !== "/metrics") {
+      response.writeHead(404).end()
+      return
     }
-  )
+    response.setHeader("content-type", "text/plain; version=0.0.4; charset=utf-8")
+    response.end(PrometheusMetrics.formatUnsafe(context))
+  })
   // Without this limit, a connection that pipelines requests would hold a copy of all metrics for each request.
   server.maxRequestsPerSocket = 1
   server.maxConnections = 100
@@ -31,10 +24,7 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
   // Node removes its own error listener from the socket of a CONNECT request. An error without a listener would end the
   // process.
   server.on("connection", (socket) => socket.on("error", () => {}))
-  const listening = Effect.mapError(
-    listen(server, { host, port }),
-    ({ message }) => new MetricsListenError({ message })
-  )
+  const listening = listen(server, { host, port }, "METRICS_HOST and METRICS_PORT")
   return yield* Effect.acquireRelease(listening, () =>
     Effect.callback<void>((resume) => {
       server.close(() => resume(Effect.void))

@@ -11,14 +11,21 @@ export interface ListenOptions {
   readonly port: number
 }
 
-/** Starts to listen and returns the actual address. */
+/**
+ * Starts to listen and returns the actual address.
+ *
+ * @param variables the environment variables that set the address, for the error
+ */
 export const listen = (
   server: Server,
-  { host, port }: ListenOptions
+  { host, port }: ListenOptions,
+  variables: string
 ): Effect.Effect<AddressInfo, ListenError> =>
   Effect.callback((resume) => {
     // Stays on the server, because a later error without a listener would end the process.
-    server.on("error", ({ message }) => resume(Effect.fail(new ListenError({ message }))))
+    server.on("error", ({ message }) =>
+      resume(Effect.fail(new ListenError({ message: `cannot listen on ${variables}: ${message}` })))
+    )
     // With Node's default backlog of 511, a burst would lose connections. The kernel may limit the backlog further.
     server.listen({ port, host, backlog: connectionLimits.maxConnections }, () =>
       resume(Effect.succeed(server.address() as AddressInfo))

@@ -50,7 +50,7 @@ export const serve = (options: ServerOptions) =>
     const lifecycle = yield* Lifecycle
     const limits: ConnectionLimits = { ...connectionLimits, ...options.limits }
     const { server, connections } = yield* makeNodeServer(limits)
-    return yield* Effect.acquireRelease(listen(server, options), () =>
+    return yield* Effect.acquireRelease(listen(server, options, "HOST and PORT"), () =>
       lifecycle.markDraining.pipe(
         Effect.andThen(Effect.sync(() => connections.endWaits())),
         Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
