@@ -19,13 +19,10 @@ const api = startApi([{ ...own.archive, api_keys: [own.key.stored, expelled.stor
 
 /** Returns a message that gets the prompt, padded to this many bytes. */
 const makeMessage = (bytes: number): string => {
-  const message = (name: string) =>
-    JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "prompts/get",
-      params: { name: "greeting", arguments: { name } }
-    })
+  const message = (name: string) => {
+    const params = { name: "greeting", arguments: { name } }
+    return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "prompts/get", params })
+  }
   return message("x".repeat(bytes - message("").length))
 }
 /** Gets the prompt with a message of this many bytes. */
