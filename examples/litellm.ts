@@ -12,7 +12,8 @@ type Resolved = Awaited<ReturnType<InProcessPrompts["getResolved"]>>
 const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL ?? "" })
 
 /** Writes each slot as `{name}`: LiteLLM replaces `{{name}}` by the value in braces. */
-const toLiteLlmSlots = (text: string): string => text.replace(/\{\{\s*([^{}]{1,256}?)\s*\}\}/g, "{$1}")
+const toLiteLlmSlots = (text: string): string =>
+  text.replace(/\{\{([^{}]{1,256})\}\}/g, (slot, name: string) => (name.trim() ? `{${name.trim()}}` : slot))
 
 const getPrompt = async (id: string, authorization: string): Promise<Response> => {
   const url = `http://localhost/api/v1/prompts/${encodeURIComponent(id)}/resolved`

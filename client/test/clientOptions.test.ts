@@ -20,7 +20,6 @@ afterEach(() => {
 })
 
 const missingKey = "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"
-
 const invalidKey = "apiKey contains invalid characters"
 const invalidUrl = "baseUrl must be an http or https URL without credentials, query or fragment"
 const invalidMode = "mode must be service-first, or bundle-first with a bundle"

@@ -16,6 +16,8 @@ const examples = join(import.meta.dirname, "../../examples")
 
 const { archive, key } = makeDemoTenant()
 const agent = archive.prompts.find(({ title }) => title === "Support agent")!
+// litellm.ts must not search for a slot from each of these spaces.
+Object.assign(agent, { current_content: `${agent.current_content}{{${" ".repeat(20_000)}` })
 const path = `/api/v1/prompts/${agent.id}/resolved`
 const resolved = Result.getOrThrow(resolve(getSource(archive, agent)))
 
