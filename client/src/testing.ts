@@ -13,7 +13,8 @@ export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
   (Pick<BundledPrompt, "id"> | Pick<BundledPrompt, "name">)
 
-type StoredPrompt = FakePrompt & Pick<BundledPrompt, "id" | "title">
+type StoredPrompt = FakePrompt &
+  Required<Pick<BundledPrompt, "id" | "title" | "prompt_type" | "target_model" | "version">>
 
 /** The prompts of a `FakeService`, such as a bundle. */
 export interface FakeContent {
@@ -41,15 +42,15 @@ const toSummary = ({ id, title, prompt_type, target_model, version }: StoredProm
   id,
   title,
   description: "",
-  prompt_type: prompt_type ?? "system",
-  target_model: target_model ?? "",
+  prompt_type,
+  target_model,
   intent: "",
-  current_version: version ?? 1,
+  current_version: version,
   created_at: epoch,
   updated_at: epoch
 })
 
-const toVersionSummary = ({ version = 1 }: StoredPrompt) => ({
+const toVersionSummary = ({ version }: StoredPrompt) => ({
   version_number: version,
   change_summary: "",
   change_source: "manual",
@@ -64,9 +65,6 @@ const toVersion = (prompt: StoredPrompt) => ({
   parent_version_id: null,
   metadata: {}
 })
-
-const toResolved = (prompt: StoredPrompt) =>
-  toResolvedPrompt({ ...prompt, prompt_type: prompt.prompt_type ?? "system" })
 
 const toPrompt = (prompt: StoredPrompt) => ({
   ...toSummary(prompt),
@@ -115,7 +113,8 @@ export class FakeService {
   set(prompt: FakePrompt): void {
     const makeId = () => `00000000-0000-4000-8000-${String(++this.#madeIds).padStart(12, "0")}`
     const id = (prompt.id ?? this.#find(prompt.name!)?.id ?? makeId()).toLowerCase()
-    this.#prompts.set(id, { ...prompt, id, title: prompt.title ?? prompt.name ?? id })
+    const { title = prompt.name ?? id, prompt_type = "system", target_model = "", version = 1 } = prompt
+    this.#prompts.set(id, { ...prompt, id, title, prompt_type, target_model, version })
     this.#wake()
   }
 
@@ -199,10 +198,10 @@ export class FakeService {
     if (prompt === undefined) return notFound
     if (kind === "versions") {
       if (!number) return toPage([prompt], toVersionSummary, query)
-      return Number(number) === (prompt.version ?? 1) ? { body: { data: toVersion(prompt) } } : notFound
+      return Number(number) === prompt.version ? { body: { data: toVersion(prompt) } } : notFound
     }
-    const data = kind === "resolved" ? toResolved(prompt) : toPrompt(prompt)
-    return { body: { data }, headers: { "prompt-version": String(prompt.version ?? 1) } }
+    const data = kind === "resolved" ? toResolvedPrompt(prompt) : toPrompt(prompt)
+    return { body: { data }, headers: { "prompt-version": String(prompt.version) } }
   }
 
   /** Replies with a page of resolved prompts, or with the prompts that the query names. */
@@ -213,19 +212,15 @@ export class FakeService {
     })
     const isNamed = query.has("prompt")
     if (isNamed) query.set("per_page", "100")
-    return toPage(isNamed ? named : this.#list(query), toResolved, query, (listed) =>
-      query.has("names")
-        ? { prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version })) }
-        : {}
+    return toPage(isNamed ? named : this.#list(query), toResolvedPrompt, query, (listed) =>
+      query.has("names") ? { prompts: listed.map(({ id, name = id, version }) => ({ name, version })) } : {}
     )
   }
 
   /** Lists the prompts that match the filters of a query. */
   #list(query: URLSearchParams): ReadonlyArray<StoredPrompt> {
     const type = query.get("type")
-    return [...this.#prompts.values()].filter((prompt) =>
-      [null, toSummary(prompt).prompt_type].includes(type)
-    )
+    return [...this.#prompts.values()].filter((prompt) => [null, prompt.prompt_type].includes(type))
   }
 }
 
