@@ -1,8 +1,5 @@
 /** Thrown to end the command. The message goes to stderr on one line, without a stack trace. */
 export class CommandError extends Error {
-  override get name(): string {
-    return "CommandError"
-  }
   /** 1 for a failure, 2 for an invalid command line. */
   readonly exitCode: 1 | 2
   constructor(message: string, exitCode: 1 | 2 = 1) {

@@ -2,15 +2,13 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path"
 import { CommandError } from "./CommandError.ts"
 
-const describe = (error: unknown): string => (error as Error).message
-
 /** Reads a file, with the line endings of Unix. Returns `undefined` if the file does not exist. */
 export const readText = (directory: string, name: string): string | undefined => {
   try {
     return readFileSync(join(directory, name), "utf8").replaceAll("\r\n", "\n")
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined
-    throw new CommandError(`cannot read ${name}: ${describe(error)}`)
+    throw new CommandError(`cannot read ${name}: ${(error as Error).message}`)
   }
 }
 
@@ -25,7 +23,7 @@ export const writeFiles = (directory: string, files: ReadonlyMap<string, string>
     for (const [name, text] of files) writeFileSync(toTemporary(name), text, { flag: "wx", flush: true })
     for (const name of files.keys()) renameSync(toTemporary(name), join(directory, name))
   } catch (error) {
-    throw new CommandError(`cannot write to the directory of --out: ${describe(error)}`)
+    throw new CommandError(`cannot write to the directory of --out: ${(error as Error).message}`)
   } finally {
     for (const name of files.keys()) rmSync(toTemporary(name), { force: true })
   }

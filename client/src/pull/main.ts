@@ -23,15 +23,12 @@ const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPromp
  * request fails, or if no prompt matches and `--allow-empty` is not set.
  */
 const readService = async (options: PullOptions): Promise<ReadonlyArray<BundledPrompt>> => {
-  try {
-    const prompts = await readPrompts(options)
-    if (prompts.length > 0 || options.allowEmpty) return prompts
-  } catch (error) {
+  const prompts = await readPrompts(options).catch((error) => {
     if (error instanceof UnauthorizedError)
       throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_KEY`)
-    if (error instanceof PromptClientError) throw new CommandError(error.message)
-    throw error
-  }
+    throw error instanceof PromptClientError ? new CommandError(error.message) : error
+  })
+  if (prompts.length > 0 || options.allowEmpty) return prompts
   throw new CommandError("no prompt matches; check --tag and --type, or allow it with --allow-empty")
 }
 
