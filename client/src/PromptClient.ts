@@ -1,6 +1,11 @@
 import { makeFindBundled } from "./Bundle.ts"
 import { Cache, isCacheable, type Loader } from "./Cache.ts"
-import { hasText, isPageEnvelope, type UnknownJson } from "./transport/Envelopes.ts"
+import {
+  isPageEnvelope,
+  isResolvedEnvelope,
+  isSingleEnvelope,
+  type UnknownJson
+} from "./transport/Envelopes.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
@@ -63,13 +68,15 @@ export class PromptClient {
   readonly prompts: Prompts = {
     list: (params, options) =>
       readList((query) => this.#read(promptsPath + query, isPageEnvelope, options), params),
-    get: (prompt, options) => toCall(this.#readPrompt(prompt, "", hasText("id"), options)),
+    get: (prompt, options) => toCall(this.#readPrompt(prompt, "", isSingleEnvelope, options)),
     getResolved: (prompt, options) => toCall(this.#getResolved(prompt, options)),
     versions: {
       list: (prompt, params, options) =>
         readList((query) => this.#readPrompt(prompt, `/versions${query}`, isPageEnvelope, options), params),
       get: (prompt, version, options) =>
-        toCall(this.#readPrompt(prompt, `/versions/${encodeURIComponent(version)}`, hasText("id"), options))
+        toCall(
+          this.#readPrompt(prompt, `/versions/${encodeURIComponent(version)}`, isSingleEnvelope, options)
+        )
     }
   }
 
@@ -158,7 +165,7 @@ export class PromptClient {
       }
     }
     try {
-      return await this.#readPrompt<E>(name, "/resolved", hasText("resolved_content"), callOptions)
+      return await this.#readPrompt<E>(name, "/resolved", isResolvedEnvelope, callOptions)
     } catch (error) {
       // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
       if (!isOutage(error) || key.isRejected) throw error

@@ -64,7 +64,7 @@ const respond =
   (status: number, body: string | null, headers: Record<string, string> = json) =>
   () =>
     new Response(body, { status, headers: { ...headers, "x-request-id": "req-page" } })
-const bodies = ["", "{", "null", "7", '"data"', "[]", "{}", '{"data":null}', '{"data":7}', '{"data":{"a":1}}']
+const bodies = ["", "{", "null", "7", '"data"', "[]", "{}", '{"data":null}', '{"data":7}', '{"error":{}}']
 const meta = { page: 1, per_page: 20, total: 1 }
 const notPages = [
   { data: [] },
@@ -90,6 +90,7 @@ const foreign: ReadonlyArray<readonly [() => Response, reason: string, calls?: t
   [respond(307, null, { location: "http://x.test/" }), "307 redirect; set baseUrl to its target"],
   [respond(302, null), "302 redirect; set baseUrl to its target"],
   [respond(502, null, { location: "http://x.test/" }), "502 without a content type"],
+  [respond(200, '{"data":{"id":"p"}}'), "200 application/json", [getResolved!]],
   ...bodies.map((body) => [respond(200, body), "200 application/json"] as const),
   ...notPages.map((body) => [respond(200, JSON.stringify(body)), "200 application/json", lists] as const),
   [

@@ -106,8 +106,8 @@ it("a body of 8 MiB is read, and a body with one more byte is not", async () => 
   // In UTF-8, the letter ä has two bytes.
   for (const size of [limit, limit + 1])
     faults.push(
-      (_, response) => void response.writeHead(200, json).end(`{"data":{"id":"ä"}}`.padEnd(size - 1))
+      (_, response) => void response.writeHead(200, json).end(`{"data":{"title":"ä"}}`.padEnd(size - 1))
     )
-  expect((await read()).data.id).toBe("ä")
+  expect((await read()).data.title).toBe("ä")
   await expect(read()).rejects.toThrow(/more than 8 MiB/)
 })

@@ -69,8 +69,8 @@ it("traceAttributes names the prompt as the call did, its version, and where the
 
 it("without a Prompt-Version header, `version` is the version in the body, if any", async () => {
   const { client } = makeScriptedClient([
-    () => jsonResponse(200, { data: { id: "p", current_version: 5 } }),
-    () => jsonResponse(200, { data: { id: "v", version_number: 6 } }),
+    () => jsonResponse(200, { data: { current_version: 5 } }),
+    () => jsonResponse(200, { data: { version_number: 6 } }),
     () => jsonResponse(200, { data: [], meta: { page: 1, per_page: 20, total: 0 } })
   ])
   expect((await client.prompts.get("p")).version).toBe(5)

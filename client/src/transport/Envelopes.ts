@@ -8,11 +8,11 @@ const isText = (value: unknown): boolean => typeof value === "string"
 export const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Makes a function that returns true for a single resource with a text in this field. */
-export const hasText =
-  (field: string) =>
-  (body: UnknownJson): boolean =>
-    isText(body?.data?.[field])
+/** Returns true for a single resource. */
+export const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)
+
+/** Returns true for a resolved prompt. */
+export const isResolvedEnvelope = (body: UnknownJson): boolean => isText(body?.data?.resolved_content)
 
 export const isPageEnvelope = (body: UnknownJson): boolean =>
   Array.isArray(body?.data) &&
