@@ -70,22 +70,22 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
 
     /**
      * Counts the request against both limits, or against neither if one of them rejects the request. If both limits are
-     * known to be exhausted, the error names the key's limit. The request is counted for the process first, because only
-     * this count can be refunded without asking a shared counter.
+     * exhausted, the error names the key's limit. While the process's limit is exhausted, no shared counter is queried.
      */
     const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
       if (limiter.isExhausted(key, perKey, now)) return yield* reject("key", perKey, now)
-      if (!(yield* limiter.take("process", perProcess, now))) return yield* reject("process", perProcess, now)
-      if (!(yield* limiter.take(key, perKey, now))) {
-        limiter.refund("process", now)
-        return yield* reject("key", perKey, now)
+      if (limiter.isExhausted("process", perProcess, now)) return yield* reject("process", perProcess, now)
+      if (!(yield* limiter.take(key, perKey, now))) return yield* reject("key", perKey, now)
+      if (!(yield* limiter.take("process", perProcess, now))) {
+        yield* limiter.refund(key, now)
+        return yield* reject("process", perProcess, now)
       }
       keys.markUsed(key, now)
     })
 
     const admit = Effect.fnUntraced(function* (
       token: string | undefined,
-      checkIsCounted: () => boolean = () => false
+      mustCount: () => boolean = () => true
     ) {
       if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
       const key = yield* Effect.fromResult(parseApiKey(token))
@@ -95,7 +95,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
       const now = yield* Clock.currentTimeMillis
       const workspace = yield* Effect.fromResult(authorize(record, now))
-      if (!checkIsCounted()) yield* consumeQuota(record.id, now)
+      if (mustCount()) yield* consumeQuota(record.id, now)
       const caller: AdmittedCaller = {
         keyId: record.id,
         keyHash: hash,
@@ -124,29 +124,26 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
          * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
          *    check do not count against the limits.
          *
-         * @param checkIsCounted is called before check 7, which is left out if it returns true
+         * @param mustCount is called before check 7, which is left out if it returns false
          */
         admit,
 
         /**
          * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
          */
-        check: (token: string | undefined) => admit(token, () => true)
+        check: (token: string | undefined) => admit(token, () => false)
       })),
 
       /**
        * Admits a caller that was admitted before and whose workspace has not changed since. Checks only that the key is
        * not expired at `now` (milliseconds since the epoch) and that no rate limit is exhausted. Counts the request
-       * against the limits and marks the key as used. If `isCounted` is true, checks only the expiry.
+       * against the limits and marks the key as used.
        */
       admitAgain: (
         { keyId, keyExpiresAt }: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
-        now: number,
-        isCounted = false
-      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> => {
-        if (now >= keyExpiresAt) return Effect.fail(KeyRevoked)
-        return isCounted ? Effect.void : consumeQuota(keyId, now)
-      }
+        now: number
+      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> =>
+        now >= keyExpiresAt ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
     }
   })
 }) {

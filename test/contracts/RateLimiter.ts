@@ -53,8 +53,8 @@ const makeModel = () => {
       add(scope, now, 1)
       return true
     },
-    refund: (now: number) => {
-      if (count("process", now) > 0) add("process", now, -1)
+    refund: (scope: CountScope, now: number) => {
+      if (count(scope, now) > 0) add(scope, now, -1)
     }
   }
 }
@@ -79,8 +79,8 @@ export const testRateLimiter = (layer: Layer.Layer<RateLimiter>): void => {
           if (call === "take")
             assert.strictEqual(yield* limiter.take(scope, limit, now), model.take(scope, now))
           else if (call === "refund") {
-            limiter.refund("process", now)
-            model.refund(now)
+            yield* limiter.refund(scope, now)
+            model.refund(scope, now)
           } else {
             const isExhausted = limiter.isExhausted(scope, limit, now)
             assert.strictEqual(isExhausted, model.isExhausted(scope, now))

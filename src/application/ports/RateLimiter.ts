@@ -19,7 +19,10 @@ export class RateLimiter extends Context.Service<
     readonly isExhausted: (scope: CountScope, limit: number, now: number) => boolean
     /** Counts one request in the minute of `now` and returns true, or returns false if the count is at `limit`. */
     readonly take: (scope: CountScope, limit: number, now: number) => Effect.Effect<boolean>
-    /** Takes back one request to this process that was counted in the minute of `now`, if there is one. Does no I/O. */
-    readonly refund: (scope: "process", now: number) => void
+    /**
+     * Takes back one request that was counted in the minute of `now`, if there is one. Does not wait for a shared
+     * counter.
+     */
+    readonly refund: (scope: CountScope, now: number) => Effect.Effect<void>
   }
 >()("prompt-retrieval/RateLimiter") {}

@@ -7,6 +7,7 @@ import { checkIsTraced } from "../../../application/observability/Instrumentatio
 import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { KeyRevoked } from "../../../domain/ApiKey.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
@@ -155,7 +156,8 @@ export const makeApp = Effect.fnUntraced(function* (
       if (known === undefined) return yield* Effect.fail(Unavailable)
       const { caller, route, representation } = known
       const now = yield* Clock.currentTimeMillis
-      yield* admission.admitAgain(caller, now, context.caller !== undefined)
+      if (now >= caller.keyExpiresAt) return yield* Effect.fail(KeyRevoked)
+      if (context.caller === undefined) yield* admission.admitAgain(caller, now)
       context.route = route
       context.caller = caller
       const ageMs = outage.findAge()
@@ -188,8 +190,8 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
     // A request counts once, even if it is held or a known response was sent during the key lookup.
-    const checkIsCounted = () => context.caller !== undefined
-    return Effect.flatMap(admission.admit(token, checkIsCounted), (caller) => {
+    const mustCount = () => context.caller === undefined
+    return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
       context.caller = caller
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
         // Another request may have cached the response while this request waited for its permit.

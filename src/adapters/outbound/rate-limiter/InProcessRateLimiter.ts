@@ -6,10 +6,8 @@ import { toRateWindow } from "../../../domain/RateLimit.ts"
 /** How many minutes keep their counts, for requests after the clock was set back. */
 const maxWindows = 3
 
-/** Counts requests in the memory of this process. `exhaust` makes a count reach `limit` in the minute of `now`. */
-export const makeRateLimiter = (): RateLimiter["Service"] & {
-  readonly exhaust: (scope: CountScope, limit: number, now: number) => void
-} => {
+/** Counts requests in the memory of this process. */
+export const makeRateLimiter = (): RateLimiter["Service"] => {
   const windows = new Map<number, Map<CountScope, number>>()
 
   const getCount = (scope: CountScope, now: number): number => windows.get(toRateWindow(now))?.get(scope) ?? 0
@@ -32,11 +30,11 @@ export const makeRateLimiter = (): RateLimiter["Service"] & {
         setCount(scope, now, count + 1)
         return true
       }),
-    refund: (scope, now) => {
-      const count = getCount(scope, now)
-      if (count > 0) setCount(scope, now, count - 1)
-    },
-    exhaust: (scope, limit, now) => setCount(scope, now, limit)
+    refund: (scope, now) =>
+      Effect.sync(() => {
+        const count = getCount(scope, now)
+        if (count > 0) setCount(scope, now, count - 1)
+      })
   }
 }
 

@@ -35,6 +35,9 @@ if count >= tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], count + 1, 'PX', ${expiryMs})
 return 1`
 
+/** Takes back one request if any was counted. */
+const refundScript = `if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end`
+
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
   Effect.tryPromise({ try: run, catch: (error) => error })
 
@@ -162,9 +165,19 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
         take: Effect.fnUntraced(function* (scope, limit, now) {
           if (!(yield* local.take(scope, limit, now))) return false
           if (scope === "process" || (yield* takeShared(scope, limit, now))) return true
-          local.exhaust(scope, limit, now)
+          yield* local.refund(scope, now)
           return false
-        })
+        }),
+        refund: (scope, now) =>
+          Effect.suspend(() => {
+            const connection = scope === "process" ? undefined : getConnection()
+            if (scope === "process" || connection === undefined) return local.refund(scope, now)
+            return connection.run(refundScript, toRedisKey(scope, now)).pipe(
+              Effect.catch((error) => Deferred.fail(connection.lost, error)),
+              Effect.forkDetach({ startImmediately: true }),
+              Effect.andThen(local.refund(scope, now))
+            )
+          })
       }
     })
   )
