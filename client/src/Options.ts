@@ -100,7 +100,7 @@ export interface PrefetchResult {
 
 /** Throws a `TypeError` if an option or a parameter is not known, for example because it is misspelled. */
 export const requireKnown = (options: object, known: object, prefix = ""): void => {
-  for (const name in options)
+  for (const name of Object.keys(options))
     if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
 }
 

@@ -69,13 +69,16 @@ export class AcceptedKeys extends Context.Service<
   { readonly has: (hash: KeyHash, now: number) => boolean }
 >()("prompt-retrieval/AcceptedKeys") {}
 
+/** Never serves known responses. */
+const offLayer = Layer.succeed(Outage, {
+  readOrServeKnown: (fresh) => fresh,
+  findAge: () => undefined,
+  recordResponse: () => Effect.void
+})
+
 /** Never serves known responses, for stores without a cache. */
 export const outageOffLayer: Layer.Layer<Outage | AcceptedKeys> = Layer.merge(
-  Layer.succeed(Outage, {
-    readOrServeKnown: (fresh) => fresh,
-    findAge: () => undefined,
-    recordResponse: () => Effect.void
-  }),
+  offLayer,
   Layer.succeed(AcceptedKeys, { has: () => false })
 )
 
@@ -144,7 +147,7 @@ const isUnavailableExit = (exit: Exit.Exit<unknown, unknown>): boolean =>
 /** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
 export const outageLayer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
   maxAgeMs === 0
-    ? outageOffLayer
+    ? offLayer
     : Layer.effect(
         Outage,
         Effect.gen(function* () {

@@ -21,9 +21,9 @@ type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { re
 
 const anyText: Rule = () => undefined
 
-/** Parses decimal digits, with white space around them. A number with at most 15 digits is exact. */
+/** Parses decimal digits, with white space around them, unless a number cannot represent them exactly. */
 const parseInteger = (text: string): number | undefined =>
-  /^\s*\d{1,15}\s*$/.test(text) ? Number(text) : undefined
+  /^\s*\d+\s*$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined
 
 const port = makeRule(
   "must be a port, 0 to 65535",

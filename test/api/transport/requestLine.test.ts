@@ -74,6 +74,7 @@ it("pipelined requests get their responses in order, even if the last one has an
 const [head, next] = ["HTTP/1.1\r\nHost: a\r\n", rawRequest("/healthz")]
 it.each([
   ["garbage", `GET ${prompt} ${head}${authorization}\r\n\r\nGARBAGE\r\n\r\n`, []],
+  ["garbage behind an unread body", `POST /docs ${head}Content-Length: 2\r\n\r\n{"a":1}`, [405]],
   ["a malformed body", `GET /docs ${head}Transfer-Encoding: chunked\r\n\r\nx\r\n`, [200]],
   ["a request behind an unread body", `POST /docs ${head}Content-Length: 4\r\n\r\nGET ${next}`, [405]],
   ["a request behind an upgrade", `GET /docs ${head}Connection: Upgrade\r\nUpgrade: b\r\n\r\n${next}`, [200]]

@@ -81,9 +81,9 @@ const resolve = makeCommand(
   "resolve",
   { prompt: promptArgument, workspace },
   (input) =>
-    Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) => prompts.getResolved(operator, id)).pipe(
+    Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) =>
       // The error says what the warning in the log would say.
-      Effect.provideService(References.MinimumLogLevel, "Error")
+      Effect.provideService(prompts.getResolved(operator, id), References.MinimumLogLevel, "Error")
     ),
   ({ resolved_content }) => toOutputText(resolved_content)
 ).pipe(

@@ -14,6 +14,11 @@ interface InFlight {
   releaseWait: () => void
 }
 
+const end = ({ releaseMemory, releaseWait }: InFlight): void => {
+  releaseWait()
+  releaseMemory()
+}
+
 /** The open connections, and their in-flight responses in the order of the requests. */
 export class Connections {
   /** True once the server drains. Each connection then closes after its next response. */
@@ -34,8 +39,9 @@ export class Connections {
     socket.on("error", doNothing)
     socket.once("close", () => {
       this.#connections.delete(socket)
-      // After a CONNECT request, Node itself destroys only the response that it is sending, not the responses behind it.
-      for (const response of responses.keys()) response.destroy()
+      // Some versions of Node emit `close` only for the response that they are sending, not for the responses behind it.
+      for (const inFlight of responses.values()) end(inFlight)
+      responses.clear()
     })
   }
 
@@ -53,9 +59,7 @@ export class Connections {
     const inFlight: InFlight = { releaseMemory: doNothing, releaseWait: doNothing }
     responses.set(response, inFlight)
     response.on("close", () => {
-      responses.delete(response)
-      inFlight.releaseWait()
-      inFlight.releaseMemory()
+      if (responses.delete(response)) end(inFlight)
     })
     return true
   }
@@ -68,19 +72,18 @@ export class Connections {
     else inFlight.releaseMemory = release
   }
 
-  /** Returns the last in-flight response of a connection. */
-  findLast(socket: Duplex): ServerResponse | undefined {
-    return Array.from(this.#connections.get(socket)?.keys() ?? []).at(-1)
+  /** Returns the in-flight responses of a connection. */
+  findResponses(socket: Duplex): ReadonlyArray<ServerResponse> {
+    return Array.from(this.#connections.get(socket)?.keys() ?? [])
   }
 
   /**
-   * Lets a response wait for a change, without a time limit. Calls `release` when another request arrives on the
-   * connection, when the connection closes, and when `endWaits` is called. Returns the function to call when the wait has
-   * ended, or `undefined` if the response must not wait.
+   * Implements `startWait` of `HttpRequest`. Calls `release` when another request arrives on the connection, when the
+   * connection closes, and when `endWaits` is called.
    */
   startWait(response: ServerResponse, release: () => void): (() => void) | undefined {
     const inFlight = this.#connections.get(response.req.socket)?.get(response)
-    const isLast = this.findLast(response.req.socket) === response
+    const isLast = this.findResponses(response.req.socket).at(-1) === response
     if (!inFlight || !isLast || !this.#areWaitsAllowed || hasUnreadBody(response.req)) return undefined
     inFlight.releaseWait = release
     // Node destroys an inactive connection unless the response that it is sending has a listener for `timeout`.

@@ -100,11 +100,12 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
       // While a connection is closing, the parser may report further errors.
       if (!socket.writable) return
-      const last = connections.findLast(socket)
+      const requests = connections.findResponses(socket).map(({ req }) => req)
+      const last = requests.at(-1)
       if (last === undefined) connections.closeAfter(socket, encodeResponse(runSync(reject(error, request))))
-      else if (last.req.complete) socket.destroy()
-      // The body is invalid. The response closes the connection, and `BodyReader` must not wait for the rest of the body.
-      else last.req.emit("close")
+      else if (!requests.some(hasUnreadBody)) socket.destroy()
+      // The response to the unread body closes the connection. `BodyReader` must not wait for the rest of an invalid body.
+      else if (!last.complete) last.emit("close")
     }
 
     const server = createServer({

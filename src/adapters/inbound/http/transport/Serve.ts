@@ -42,8 +42,7 @@ const drain = (
 
 /**
  * Serves the API until the scope closes, then drains. `/readyz` returns 503, and requests stop waiting for changes. The
- * server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the
- * server listens on.
+ * server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the server's address.
  */
 export const serve = (options: ServerOptions) =>
   Effect.gen(function* () {
