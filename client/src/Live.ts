@@ -43,7 +43,7 @@ export interface LiveSettings extends LiveOptions {
 /** A page of the selection. One request at a time keeps the page current. */
 interface LivePage {
   readonly controller: AbortController
-  /** Resolves after the first request: to its error, if it failed. */
+  /** Resolves after the first request; to the error if the request failed. */
   loaded?: Promise<unknown>
   /** The prompts, by id and by name. */
   entries: ReadonlyMap<string, ConfirmedText>
@@ -130,8 +130,8 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Sends requests for a page until the page ends. All requests except the first ask the service to wait for a change.
-   * While the texts are stale, they ask for only a second, to confirm the texts soon.
+   * Sends requests for a page until its controller is aborted; without `lives`, only one. Each later request asks the
+   * service to wait for a change, but only for a second while the texts are stale, to confirm the texts soon.
    */
   async #keepCurrent(page: LivePage, number: number, onResponse: (error?: unknown) => void): Promise<void> {
     const { transport, limits, call, lives } = this.#settings

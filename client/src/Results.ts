@@ -115,7 +115,7 @@ export const readList = <A>(
   readPage: (query: string) => Promise<Page<A>>,
   params: ListParams = {}
 ): List<A> => {
-  // An invalid parameter rejects the call.
+  // This function is async, so that the call rejects if a parameter is invalid.
   const read = async (params: ListParams) => readPage(toQuery(params))
   const firstPage = read(params)
   return Object.assign(toCall<Page<A>, PromptResponse>(firstPage), {

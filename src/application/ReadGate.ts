@@ -9,8 +9,8 @@ import { Unavailable } from "./ports/Unavailable.ts"
 export const requestDeadlineMs = 5_000
 
 /**
- * Like `Effect.timeoutOrElse`, but cheaper for an effect that waits, for code that runs for every request. Runs an
- * effect. If a timer calls `end(failure)` before the effect completes, interrupts the effect and fails with `failure`.
+ * Runs an effect. If a timer calls `end(failure)` before the effect completes, interrupts the effect and fails with
+ * `failure`. Every request runs this code; for an effect that waits, `Effect.timeoutOrElse` would be more expensive.
  *
  * @param arm starts the timers, and returns the function that stops them
  */

@@ -117,7 +117,7 @@ export const endKey = (
 
 const replacedSuffix = " (replaced)"
 
-/** Returns the new name of a key that another key replaces. The other key gets the name of the replaced key. */
+/** Returns the new name of a replaced key. The key that replaces it gets the old name. */
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 

@@ -35,7 +35,7 @@ test("a Free caller can read only the versions of the last seven days, and a Sol
   }
 })
 
-test("a read logs the id of a prompt that is too large once, even if the other prompts are too large together", function* () {
+test("a read logs once the id of a prompt that is too large, even if the other prompts are too large together", function* () {
   const prompts = yield* Prompts
   const large = prompt({ current_content: "x".repeat(sizes.contentBytes + 1) })
   const half = prompt({ current_content: "x".repeat(0.6 * sizes.contentBytes) })

@@ -36,7 +36,7 @@ interface ScriptCoverage {
   readonly functions: ReadonlyArray<{ readonly ranges: ReadonlyArray<{ readonly count: number }> }>
 }
 
-/** Returns the files of `src` with at least `minCalls` calls of a function, in the counts that a process writes. */
+/** Returns the files of `src` that have a function with at least `minCalls` calls in the counts that a process writes. */
 const listCalledFiles = async (
   minCalls: number,
   writeCounts: () => unknown

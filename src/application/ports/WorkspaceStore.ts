@@ -191,8 +191,8 @@ export class WorkspaceStore extends Context.Service<
      *
      * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
      * another workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to
-     * another key. An import changes a key without a workspace only if the given key has the same owner and no
-     * workspace.
+     * another key. An import changes a stored key without a workspace only if the key in `whole` has no workspace
+     * either, and has the same owner.
      */
     readonly importWorkspace: (
       whole: WholeWorkspace,

@@ -156,7 +156,7 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 }
 
 /**
- * Pairs like `pairWithFiles`, and also fails if a file gives a prompt the name of another file's prompt
+ * Like `pairWithFiles`, but also fails if a file gives a prompt the name of another file's prompt
  * (docs/names.md). Prompts may keep a name that they already share, and titles without Latin letters and digits may have
  * the same slug.
  */

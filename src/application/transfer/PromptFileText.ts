@@ -14,7 +14,7 @@ export type FragmentNames = ReadonlyMap<string, string>
 
 /**
  * Converts a file to its front matter. The title or name is always present. Other values are undefined if they are
- * empty, zero or false. A folder that the path denotes is undefined, too.
+ * empty, zero or false. The folder is also undefined if the path denotes it.
  */
 const toFrontMatter = ({ path, file_id, state }: PromptFile, fragmentNames: FragmentNames): FrontMatter => {
   const id = file_id ?? undefined

@@ -135,7 +135,7 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     metricsHost: read("METRICS_HOST", anyText, String),
     metricsPort: read("METRICS_PORT", port, parseInteger),
     otlpEndpoint: read("OTEL_EXPORTER_OTLP_ENDPOINT", collectorUrl, String),
-    /** The maximum time since the last contact with the database. With 0, an outage has no known responses. */
+    /** The maximum time since the last contact with the database. With 0, no known responses are served. */
     outageMaxAgeMs: read("OUTAGE_MAX_AGE", duration, parseDuration),
     shutdownGraceMs: read("SHUTDOWN_GRACE", (value) => duration(value) ?? fitsTimer(value), parseDuration),
     actor: read("PROMPT_RETRIEVAL_ACTOR", actorName, String),

@@ -242,7 +242,7 @@ describe("edits in the workspace", () => {
     assert.isUndefined(findConflicts(after))
   })
 
-  it("after an import of no files, an import may change a fragment that stayed, and refuses to archive a new prompt", () => {
+  it("after an import of no files, an import may change a remaining fragment, and refuses to archive a new prompt", () => {
     const { content: kept } = importFiles(home, content, new Map())
     assert.isUndefined(findConflicts(kept, replaceIn("fragments/tone.md", "Be", "Do")(texts)))
     const { content: empty } = importFiles(home, { ...content, fragments: [], prompts: [] }, new Map())

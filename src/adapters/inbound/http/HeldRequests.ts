@@ -52,7 +52,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const permits = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
   const checks = new Map<string, Fiber.Fiber<Checked, ApiError>>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
-  /** By workspace, because one statement can change 200,000 workspaces. */
+  /** The held requests by workspace, because one statement can change 200,000 workspaces. */
   const held = new Map<WorkspaceId, Set<HeldRequest>>()
   let heldCount = 0
   const heldByKey = new Map<ApiKeyId, number>()

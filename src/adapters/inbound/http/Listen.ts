@@ -22,7 +22,7 @@ export const listen = (
   variables: string
 ): Effect.Effect<AddressInfo, ListenError> =>
   Effect.callback((resume) => {
-    // Stays on the server, because a later error without a listener would end the process.
+    // This listener stays on the server, because a later error without a listener would end the process.
     server.on("error", ({ message }) =>
       resume(Effect.fail(new ListenError({ message: `cannot listen on ${variables}: ${message}` })))
     )

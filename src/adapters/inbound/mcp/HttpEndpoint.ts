@@ -71,7 +71,7 @@ const parseMessage = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** Returns true for an id of JSON-RPC that is short enough, and for the missing id of a notification. */
+/** Returns true for a JSON-RPC id that is short enough, and for the missing id of a notification. */
 const isValidId = (id: unknown): boolean =>
   typeof id === "string" ? id.length <= maxIdLength : typeof id === "number" || id == null
 

@@ -7,7 +7,7 @@ it.each([
   ["http://[::1]:3000/api/", "http://[::1]:3000/api", "/api"],
   ["https://example.com/a b/ü", "https://example.com/a%20b/%C3%BC", "/a%20b/%C3%BC"],
   ["https://example.com/a/../prompts", "https://example.com/prompts", "/prompts"]
-])("parsePublicUrl normalizes %s to %s, and its path is %j", (text, url, path) => {
+])("parsePublicUrl normalizes %s to %s, whose path is %j", (text, url, path) => {
   assert.strictEqual(parsePublicUrl(text), url)
   assert.strictEqual(parsePublicUrl(url), url)
   assert.strictEqual(toPublicPath(url), path)

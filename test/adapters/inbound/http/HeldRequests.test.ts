@@ -225,7 +225,7 @@ const setUp = Effect.fnUntraced(function* (respondAgain: Parameters<typeof makeH
   return { changes: feed.changes, hold }
 })
 
-test("at most 5,000 requests of a process are held, each request that ends frees its slot, and a change of another workspace costs the same without held requests", function* () {
+test("at most 5,000 requests of a process are held, each request that ends frees its slot, and held requests do not slow down a change of another workspace", function* () {
   const { changes, hold } = yield* setUp(() => Effect.never)
   const measureChanges = (): number => {
     const { user } = process.cpuUsage()

@@ -19,7 +19,7 @@ import {
 runContract("PromptRepo: memory", makePromptRepoTests(Memory.storeArchive), Memory.layer)
 runContract("KeyStore: memory", makeKeyStoreTests(Memory.storeArchive), Memory.layer)
 
-// The expected results of the contract of PromptRepo come from the in-memory adapter. Those below are literal.
+// The expected results of the contract of PromptRepo come from the in-memory adapter. The results below are literal.
 
 const toId = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}` as PromptId
 const tags = ["production", "Production", "ä"].map((name) => tag(name))
@@ -50,7 +50,7 @@ it.each([
   }
 )
 
-it("an archived prompt is found by its id: its tags ordered by bytes, its fragments by position and id, its versions since `oldest` by number", () => {
+it("an archived prompt is found by its id, with its tags ordered by bytes, its fragments by position and id, and its versions since `oldest` by number", () => {
   const { tags } = Effect.runSync(repo.get(id, toId(4)))
   const source = Effect.runSync(repo.getSource(id, toId(4)))
   const listed = Effect.runSync(repo.listVersions(id, toId(4), versions[2]!.created_at, page))

@@ -22,7 +22,7 @@ export const emailRule = [
   () => `an email address of at most ${sizes.nameLength} characters`
 ] as const
 
-/** Node resolves an empty path to the current directory. So a variable of a script that is not set must be an error. */
+/** Rejects an empty path, which an unset variable of a script causes: Node would use the current directory. */
 const pathRule = [(text: string): boolean => text !== "", () => "a path that is not empty"] as const
 
 export const pathFlag = (name: string) => Flag.String(name).pipe(Flag.filter(...pathRule))

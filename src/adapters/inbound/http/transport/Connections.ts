@@ -64,7 +64,7 @@ export class Connections {
     return true
   }
 
-  /** Calls `release` once the response holds other memory, is sent, or its connection closes. */
+  /** Calls `release` once the response holds other memory or is sent, or its connection closes. */
   hold(response: ServerResponse, release: () => void): void {
     const inFlight = this.#connections.get(response.req.socket)?.get(response)
     inFlight?.releaseMemory()
