@@ -138,7 +138,7 @@ export class Cache {
     })
   }
 
-  /** Joins an in-flight read, or starts one. Calls with different limits, or after a further rejection, do not share a read. */
+  /** Joins an in-flight read, or starts one. Calls with different limits or after a further rejection share no read. */
   #startOrJoin(target: string, settings: CallSettings, rejections: number, load: Loader): InFlightRead {
     const key = [target, settings.timeout, settings.maxRetries, rejections].join(" ")
     const running = this.#inFlight.get(key)

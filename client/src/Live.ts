@@ -56,7 +56,7 @@ interface LivePage {
 /** A request must end at most this much later than its wait, in milliseconds. */
 const marginMs = 10_000
 
-/** Loads the prompts of a selection and, with `lives`, keeps them current in memory. docs/client.md has the states, events and invariants. */
+/** Loads the prompts of a selection; with `lives`, keeps them current (states, events, invariants: docs/client.md). */
 export class LivePrompts implements Live {
   readonly #selection: NormalSelection
   readonly #settings: LiveSettings

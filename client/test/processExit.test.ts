@@ -8,7 +8,7 @@ import { type Handler, serveFake } from "./serveFake.ts"
 
 const client = pathToFileURL(join(import.meta.dirname, "../src/index.ts")).href
 
-/** Runs a program, which logs failed requests, until it exits by itself with 0, and returns its output. `fault` may respond after the first request. */
+/** Runs a program until it exits by itself with 0; returns its output. `fault` may respond after the first request. */
 const run = async (source: string, fault: Handler<boolean>) => {
   const service = new FakeService({ prompts: [{ name: "p", content: "Text" }] })
   let requests = 0
