@@ -25,7 +25,7 @@ it.each([
   ...["//api/v1/prompts", "/API/v1/prompts", "/api/v1/Prompts", "/api/v1/prompts;page=2"],
   ...["/api/v1/prompt%73", "/api/v1/prompts#top", "/api/v1/prompts/%00", "/api/v1/prompts/%"],
   ...["/api/v1/prompts//resolved", "/api/v1/prompts/../prompts", "/./api/v1/prompts"],
-  ...["%2Fresolved", "/", "/resolved/", "/Resolved", "/versions/1/", "/versions//", "/fragments"].map(
+  ...["%2Fresolved", "/", "/resolved/", "/Resolved", "/versions/1/", "/versions//", "/unknown"].map(
     (end) => `/api/v1/prompts/${newId()}${end}`
   ),
   ...["*", "ftp://localhost/api/v1/prompts", "http://localhost"],

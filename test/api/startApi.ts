@@ -42,7 +42,7 @@ export const startApi = (
 
 /** Returns the demo workspace with its only key. */
 export const makeDemoTenant = () => {
-  const demoArchive = demo as unknown as Archive
+  const demoArchive = structuredClone(demo) as unknown as Archive
   const { plaintext, stored } = key(demoArchive.workspace.id, demoArchive.users[0]!)
   return { key: plaintext, archive: { ...demoArchive, api_keys: [stored] } }
 }

@@ -3,18 +3,14 @@ import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
-import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
-import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
 import {
   toHeaderPairs,
   withCommonHeaders,
   toErrorResponse
 } from "../../../src/adapters/inbound/http/HttpMessage.ts"
 import { defaultRateLimits } from "../../../src/application/Admission.ts"
-import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { startDemoApi } from "../../api/startApi.ts"
-import { type CodeBlock, readCodeBlocks, readDocument, readTable } from "../../docs/markdown.ts"
+import { type CodeBlock, readCodeBlocks } from "../../docs/markdown.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { RateLimited } from "../../../src/domain/RateLimit.ts"
 
@@ -42,9 +38,6 @@ const blocks = readCodeBlocks(path).map((block, index, all) => ({ ...block, prev
 const isExample = (block?: CodeBlock): boolean => block?.language === "bash"
 const isOutput = ({ language, previous }: (typeof blocks)[number]): boolean =>
   language in normalizers && isExample(previous)
-
-const openApi = makeOpenApi("/")
-const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
 
 describe(path, () => {
   it.each(blocks.filter(isExample))(
@@ -79,55 +72,4 @@ describe(path, () => {
       Buffer.from(response.body).toString()
     ])
   })
-
-  it("docs/http-api.md has a section for each error code, with the status, message, cause and remedy of each error", () => {
-    const byCode = Map.groupBy(Object.values(errors), ({ code }) => code)
-    for (const [code, specs] of byCode) {
-      const [section = ""] = new RegExp(`^### ${code}\\n.*?(?=\\n#)`, "ms").exec(readDocument(path)) ?? []
-      const listed = [...section.matchAll(/^- (\d+) `([^`]+)`: .+?\. [A-Z]/gms)]
-      expect(listed.map(([, status, message]) => [Number(status), message])).toEqual(
-        specs.map(({ status, message }) => [
-          status,
-          typeof message === "string" ? message : `page ${positiveIntRule}`
-        ])
-      )
-    }
-  })
-
-  it("the table of rate limits in docs/http-api.md has the default limits of the service", () => {
-    expect(readTable(path, "Rate limits").slice(0, 2)).toEqual([
-      ["`key`", String(defaultRateLimits.perKey), expect.any(String)],
-      ["`process`", String(defaultRateLimits.perProcess), expect.any(String)]
-    ])
-  })
-
-  /** Returns the texts in code format in the cells of a table. */
-  const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
-    cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
-
-  it("the tables in docs/http-api.md list all paths of the service and all query parameters of the list of prompts", () => {
-    expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
-    const others = findCodes(readTable(path, "Other paths").flat())
-    expect(others.toSorted()).toEqual([...operationalPaths].toSorted())
-    const parameters = openApi.paths["/api/v1/prompts"]!.get!.parameters
-    expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(
-      parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
-    )
-  })
-
-  it.each([
-    ["a prompt", "Prompt", "PromptSummary"],
-    ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
-    ["a version", "Version", "VersionSummary"]
-  ])(
-    "the table of the fields of %s has the fields of %s, and marks those of %s",
-    (name, resource, summary) => {
-      const listFields = (schema: string) =>
-        Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)
-      const rows = readTable(path, `Fields of ${name}`)
-      expect(findCodes(rows.map(([name]) => name!))).toEqual(listFields(resource))
-      const marked = rows.filter(([, , inLists]) => inLists !== "no")
-      expect(findCodes(marked.map(([name]) => name!))).toEqual(listFields(summary))
-    }
-  )
 })
