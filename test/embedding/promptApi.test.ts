@@ -145,6 +145,7 @@ it("createPromptApi succeeds before its database exists, and the API serves once
   await Effect.runPromise(onServer(`create database ${name} template template0`))
   await expect.poll(countLogged).toBe(1)
   expect(await readStatus()).toBe(503)
+  await expect(early.prompts.list(member)).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" })
   expect((await run(["migrate"], env)).code).toBe(0)
   await expect.poll(readStatus).toBe(200)
   // The checks of the database in between did not log again.

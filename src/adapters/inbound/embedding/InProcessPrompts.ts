@@ -4,7 +4,9 @@ import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {
   parseUuid,
@@ -117,10 +119,11 @@ const parseVersion = (version: number) =>
     "version must be a number"
   )
 
-export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts | ReadGate> = Effect.gen(
-  function* () {
+export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts | ReadGate | Lifecycle> =
+  Effect.gen(function* () {
     const prompts = yield* Prompts
     const gate = yield* ReadGate
+    const lifecycle = yield* Lifecycle
     const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
     /** Runs a read for a caller as a promise. An invalid argument rejects the promise. */
@@ -131,10 +134,12 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
       const result = await run(
         Effect.suspend(() => parseCaller(caller)).pipe(
           Effect.flatMap((caller) =>
-            gate.withPermit(
-              caller.workspaceId,
-              Effect.gen(() => read(caller))
-            )
+            lifecycle.phase() === "starting"
+              ? Effect.fail(Unavailable)
+              : gate.withPermit(
+                  caller.workspaceId,
+                  Effect.gen(() => read(caller))
+                )
           ),
           withRequestDeadline,
           Effect.catchCause((cause) => Effect.flip(toError(cause))),
@@ -174,5 +179,4 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
           })
       }
     }
-  }
-)
+  })

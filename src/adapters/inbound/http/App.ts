@@ -134,7 +134,7 @@ export const makeApp = Effect.fnUntraced(function* (
     const fresh = withRequestDeadline(respondFresh(context))
     return cacheKey === undefined || responseCache.findLastKnown(cacheKey) === undefined
       ? fresh
-      : outage.readOrServeKnown(fresh, respondKnown(context, cacheKey))
+      : withRequestDeadline(outage.readOrServeKnown(fresh, respondKnown(context, cacheKey)))
   }
 
   /** Checks only the key's expiry and the rate limits. All other checks passed before the response was cached. */
@@ -156,10 +156,11 @@ export const makeApp = Effect.fnUntraced(function* (
       if (known === undefined) return yield* Effect.fail(Unavailable)
       const { caller, route, representation } = known
       const now = yield* Clock.currentTimeMillis
-      if (now >= caller.keyExpiresAt) return yield* Effect.fail(KeyRevoked)
-      if (context.caller === undefined) yield* admission.admitAgain(caller, now)
+      const isCounted = context.caller !== undefined
       context.route = route
       context.caller = caller
+      if (now >= caller.keyExpiresAt) return yield* Effect.fail(KeyRevoked)
+      if (!isCounted) yield* admission.admitAgain(caller, now)
       const ageMs = outage.findAge()
       const isKnown = acceptedKeys.has(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
       if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
