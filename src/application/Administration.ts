@@ -34,15 +34,15 @@ export interface IssuedKey {
   readonly expires_at: Timestamp | null
 }
 
-/** A key that was just issued in place of another key, and the replaced key. */
+/** The result of a rotation: the new key, and the key that it replaces. */
 interface RotatedKey extends IssuedKey {
   readonly replaced: KeyInfo
 }
 
 interface RotationTimes {
-  /** When the replaced key stops working, by the rules of `endKey`. */
+  /** When the replaced key ends. `endKey` states the rules. */
   readonly endsAt: Timestamp
-  /** When the new key expires. If absent, the new key keeps the lifetime of the replaced key, by `keepLifetime`. */
+  /** When the new key expires. By default, `keepLifetime` computes this time from the replaced key. */
   readonly expiresAt?: Timestamp | undefined
 }
 
@@ -51,14 +51,14 @@ interface FileImportOptions extends ChangeOptions {
   readonly overwrite?: boolean
 }
 
-/** The use cases of operators. `WorkspaceStore` states the rules of the changes. */
+/** The use cases of operators. `WorkspaceStore` documents the rules of each change. */
 export class Administration extends Context.Service<Administration>()("prompt-retrieval/Administration", {
   make: Effect.gen(function* () {
     const store = yield* WorkspaceStore
     const random = yield* SecureRandom
     const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
-    /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
+    /** Makes a key. `issued` contains the plaintext, and `stored` contains the fields to store. */
     const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
       const key = makeApiKey(yield* random.randomBytes(32))
       const id = (yield* random.uuidV7()) as ApiKeyId
@@ -75,7 +75,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return workspace
       }),
 
-      /** Issues a key to the user with this email; adds a missing user. Without `expiresAt`, the key never expires. */
+      /** Issues a key to the user with this email. Adds a missing user. Without `expiresAt`, the key never expires. */
       issueKey: Effect.fnUntraced(function* (
         workspace: WorkspaceId,
         email: string,
@@ -88,7 +88,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return { ...issued, expires_at: stored.expires_at } satisfies IssuedKey
       }),
 
-      /** Issues a key in place of another key, and ends the replaced key. */
+      /** Issues a key that replaces key `id`, and ends key `id`. */
       rotateKey: Effect.fnUntraced(function* (id: ApiKeyId, times: RotationTimes) {
         const { issued, stored } = yield* makeKey(times.expiresAt)
         return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) } satisfies RotatedKey
@@ -109,15 +109,15 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return yield* store.importWorkspace(yield* Effect.fromResult(decodeArchive(json)), options)
       }),
 
-      /** Records the export in the audit log, and then exports a workspace with `WorkspaceStore.exportWorkspace`. */
+      /** Records the export in the audit log, and then exports the workspace with `WorkspaceStore.exportWorkspace`. */
       exportArchive: Effect.fnUntraced(function* (workspace: WorkspaceId) {
         yield* store.recordExport(workspace, "archive")
         return yield* store.exportWorkspace(workspace)
       }),
 
       /**
-       * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not
-       * at all. Returns the changes and warnings, and in a dry run also the changes that can break applications.
+       * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md). A failed import changes
+       * nothing. Returns the changes and warnings, and in a dry run also the changes that can break applications.
        * Without `overwrite`, fails with `ConflictingEdits` if the import would undo an edit that was made in the
        * workspace since the latest import.
        */
@@ -126,10 +126,10 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         texts: Texts,
         options?: FileImportOptions
       ) {
-        // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
+        // The YAML parser is loaded only for files, because an embedder's single-file bundle cannot contain the parser.
         const { parseFiles } = yield* Effect.promise(() => import("./transfer/PromptFile.ts"))
         const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
-        // The files are parsed before the edit, because the store holds a lock and may repeat the edit.
+        // The files are parsed before the edit, because the store holds a lock during an edit and may repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
         const runSync = Effect.runSyncWith(yield* Effect.context<never>())
         const planOptions = { ...options, now: yield* now, newId: () => runSync(random.uuidV7()) }
@@ -147,8 +147,8 @@ export class Administration extends Context.Service<Administration>()("prompt-re
 
       /**
        * Computes the changes that make a directory of files describe a workspace. `texts` contains the existing files.
-       * Records the export in the audit log, even if it then fails. Without `overwrite`, fails with `UnimportedFiles` if
-       * the export would replace or remove a file that was added or edited since the latest import.
+       * Records even a failed export in the audit log. Without `overwrite`, fails with `UnimportedFiles` if the export
+       * would replace or remove a file that was added or edited since the latest import.
        */
       exportFiles: Effect.fnUntraced(function* (
         workspace: WorkspaceId,

@@ -22,7 +22,7 @@ import { metricRegistry, registerCounter, withSpans } from "./observability/Inst
 import { Unavailable } from "./ports/Unavailable.ts"
 import { RateLimited, type RateLimitScope } from "../domain/RateLimit.ts"
 
-/** A caller that reads prompts: its workspace and the tier of that workspace. */
+/** A caller that reads the prompts of its workspace. `tier` is the tier of this workspace. */
 export interface Caller {
   readonly workspaceId: WorkspaceId
   readonly tier: string
@@ -32,7 +32,7 @@ export interface Caller {
 export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
   readonly keyHash: KeyHash
-  /** The time from which on the key is expired, in milliseconds since the epoch. Infinity means never. */
+  /** When the key expires, in milliseconds since the epoch. Infinity means that the key never expires. */
   readonly keyExpiresAt: number
 }
 
@@ -56,7 +56,7 @@ const registerRejectionCounter = (scope: RateLimitScope) =>
 
 const countRejection = { key: registerRejectionCounter("key"), process: registerRejectionCounter("process") }
 
-/** Turns a bearer token into a caller, or into the first error that applies. */
+/** Authenticates and authorizes callers, and applies the rate limits. */
 export class Admission extends Context.Service<Admission>()("prompt-retrieval/Admission", {
   make: Effect.fnUntraced(function* ({ perKey, perProcess }: RateLimits) {
     const keys = yield* KeyStore
@@ -109,28 +109,26 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
     return {
       ...(yield* withSpans("Admission", {
         /**
-         * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run in
-         * this order, and the first check that fails determines the error. Each line is a condition, followed by the error if
-         * the request does not meet it:
+         * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run
+         * in this order, and the first check that fails determines the error. Each condition is followed by the error
+         * of a request that does not meet the condition:
          *
          * 1. The request has a token: `MalformedAuthorization`.
-         * 2. The token has the form of a key: `InvalidKeyFormat` if the prefix is missing, otherwise `InvalidKey`.
+         * 2. The token has the prefix of a key: `InvalidKeyFormat`. The token has the form of a key: `InvalidKey`.
          * 3. The service has started: `Unavailable`.
-         * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
+         * 4. The keys can be read: `Unavailable`. The key exists: `InvalidKey`.
          * 5. The key is neither revoked nor expired by the clock of this process: `KeyRevoked`. The key's owner need not
          *    reset the password: `OwnerMustReset`. The key has a workspace: `NoOrganization`.
-         * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's billing status is `active`: `Disputed`
-         *    or `PastDue`.
-         * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
-         *    check do not count against the limits.
+         * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's billing status is `active`:
+         *    `Disputed` if the status is `disputed`, otherwise `PastDue`.
+         * 7. The rate limits, first the key's and then the process's, are not exhausted: `RateLimited`. Requests that
+         *    fail an earlier check do not count against the limits.
          *
-         * @param mustCount is called before check 7, which is left out if it returns false
+         * @param mustCount is called before check 7. If `mustCount` returns false, check 7 is skipped.
          */
         admit,
 
-        /**
-         * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
-         */
+        /** Runs checks 1 to 6 of `admit` again for a caller whose request is still open. Does not count a request. */
         check: (token: string | undefined) => admit(token, () => false)
       })),
 

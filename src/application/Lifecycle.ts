@@ -32,9 +32,9 @@ export class Lifecycle extends Context.Service<
       }
     })
 
-  /** A service that waits for its database. */
+  /** The lifecycle of a service that waits for its database. */
   static readonly starting: Layer.Layer<Lifecycle> = Lifecycle.#layer("starting")
 
-  /** A service whose database is known to be ready. */
+  /** The lifecycle of a service whose database is known to be ready. */
   static readonly serving: Layer.Layer<Lifecycle> = Lifecycle.#layer("serving")
 }

@@ -1,4 +1,4 @@
-/** The version in `package.json`, repeated here because a bundle of an embedder does not contain that file. */
+/** The version in `package.json`, repeated here because an embedder's bundle does not contain `package.json`. */
 export const programVersion = "0.1.0"
 
 /** The version, as the command line prints it. */

@@ -21,7 +21,7 @@ import { withSpans } from "./observability/Instrumentation.ts"
 import { ReadGate } from "./ReadGate.ts"
 import { parsePromptReference, type PromptReference } from "../domain/PromptName.ts"
 
-/** The largest JSON of the resolved items of a response, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
+/** The maximum size of the resolved items of a response as JSON, in bytes. The other 128 bytes are for the envelope. */
 const maxPageBytes = sizes.contentBytes - 128
 
 /** Logs the ids of prompts whose resolved content is too large. */
@@ -41,9 +41,9 @@ export interface ResolvedItem extends ResolvedVersion {
 }
 
 /**
- * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `text` is the raw text of
- * an id or a name (`parsePromptReference`), and `number` the raw text of a version number. Malformed text fails like an
- * unknown prompt or version, without a query.
+ * The reads of specification 4, and reads of several resolved prompts, for HTTP, MCP and embedders. `text` is an
+ * unparsed id or name (`parsePromptReference`), and `number` is an unparsed version number. A read with a malformed
+ * text fails without a query, with the error of an unknown prompt or version.
  */
 export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompts", {
   make: Effect.gen(function* () {
@@ -87,7 +87,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
     const resolveAll = Effect.fnUntraced(function* (
       { workspaceId }: Caller,
       references: ReadonlyArray<PromptReference>,
-      /** The names of the prompts; by default, the shortest names that belong to them. */
+      /** The names of the items; by default, the shortest name of each prompt. */
       names?: ReadonlyArray<string>
     ) {
       const sources = references.length === 0 ? [] : yield* repo.getSources(workspaceId, references)
@@ -102,7 +102,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
           continue
         }
         bytes += resolved.success.bytes
-        // Ends here, because the remaining prompts could need a hundred times the memory of a response.
+        // The loop ends here, because the remaining prompts could need a hundred times the memory of a response.
         if (bytes > maxPageBytes) break
         items.push(resolved.success.item)
       }
@@ -120,10 +120,10 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
       getResolved: (caller: Caller, text: string) =>
         Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
 
-      /** Like `getResolved`, but also returns the version number that the prompt had when it was read. */
+      /** Reads a resolved prompt, and the version number that the prompt had when it was read. */
       getResolvedVersion,
 
-      /** Resolves the prompts of one page of `list`, in its order, within the limits of `getManyResolved`. */
+      /** Resolves the prompts of one page of `list`, in the same order. The limits of `getManyResolved` apply. */
       listResolved: Effect.fnUntraced(function* (caller: Caller, filter: PromptFilter, page: Page) {
         const { items, total } = yield* repo.list(caller.workspaceId, filter, page)
         const ids = items.map(({ id }) => id)
@@ -161,7 +161,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
     })
   })
 }) {
-  /** Provides the use cases, and the gate of their reads for the adapters that call them. */
+  /** Provides the use cases, and the `ReadGate` that the use cases share with the adapters. */
   static readonly layer: Layer.Layer<Prompts | ReadGate, never, PromptRepo> = Layer.effect(
     Prompts,
     Prompts.make

@@ -10,7 +10,7 @@ export const requestDeadlineMs = 5_000
 
 /**
  * Runs an effect. If a timer calls `end(failure)` before the effect completes, interrupts the effect and fails with
- * `failure`. Every request runs this code; for an effect that waits, `Effect.timeoutOrElse` would be more expensive.
+ * `failure`. Every request runs this code. `Effect.timeoutOrElse` would cost more for an effect that waits.
  *
  * @param arm starts the timers, and returns the function that stops them
  */
@@ -51,9 +51,9 @@ export const withDeadline =
 export const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
 /**
- * The number of reads of a workspace that run at the same time. The result of each read may take about 8 MiB of memory
- * until it is encoded. With fewer reads, fewer lookups share a statement: with 8, a cold read takes 1.3 times the CPU
- * time.
+ * The maximum number of reads of a workspace that run at the same time. The result of a read may take 8 MiB of memory
+ * until the result is encoded. A smaller number lets fewer lookups share a statement. With 8, a cold read takes 1.3
+ * times the CPU time.
  */
 const readsPerWorkspace = 12
 
@@ -61,8 +61,8 @@ const readsPerWorkspace = 12
 const minLargeUnits = 32 * 1024
 
 /**
- * The number of event-loop turns before a large step. Node accepts one connection in each turn, so it accepts this many
- * connections between two large steps. An idle turn takes only microseconds.
+ * The number of event-loop turns before a large step. Node accepts one connection in each turn, so Node accepts this
+ * many connections between two large steps. An idle turn takes only microseconds.
  */
 const turnsBeforeLargeStep = 32
 
@@ -73,7 +73,7 @@ const waitForTurn = Effect.callback<void>((resume) => {
 const turns = Array.from({ length: turnsBeforeLargeStep })
 const waitForTurns = Effect.forEach(turns, () => waitForTurn, { discard: true })
 
-/** Estimates a value's size in UTF-16 code units: the lengths of its texts, and 8 for each other scalar. */
+/** Estimates a value's size in UTF-16 code units: the sum of the lengths of its texts, plus 8 for each other scalar. */
 export const countUnits = (value: unknown): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null) return 8
@@ -82,12 +82,12 @@ export const countUnits = (value: unknown): number => {
   return units
 }
 
-/** Runs an effect when its workspace has a free permit. */
+/** Runs an effect as soon as `workspace` has a free permit. */
 export type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-/** Makes the function that lets `count` effects of each workspace run at the same time. */
+/** Returns a function that runs at most `count` effects of each workspace at the same time. */
 export const makeWorkspacePermits = (count: number): WithPermit => {
-  /** For each workspace with effects, its permits and the number of its effects, waiting or running. */
+  /** The permits of each workspace that has effects, and the number of its waiting and running effects. */
   const workspaces = new Map<WorkspaceId, { readonly permits: Semaphore.Semaphore; effects: number }>()
   return (workspace, effect) =>
     Effect.suspend(() => {
@@ -103,16 +103,16 @@ export const makeWorkspacePermits = (count: number): WithPermit => {
 }
 
 /**
- * Bounds the work of each workspace: how many of its reads run at the same time, and how long their steps occupy the
- * event loop. A large value takes many times its size while it is resolved and encoded, so only one large step runs at
- * a time. Other callers' requests proceed in the event-loop turns between large steps.
+ * Limits how many reads of each workspace run at the same time, and how long large steps occupy the event loop.
+ * Resolving and encoding a large value takes many times its size in memory, so only one large step runs at a time.
+ * Other callers' requests proceed in the event-loop turns between large steps.
  */
 export class ReadGate extends Context.Service<
   ReadGate,
   {
-    /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a free permit. */
+    /** Runs a read, from its statement to the encoded response, as soon as its workspace has a free permit. */
     readonly withPermit: WithPermit
-    /** Runs a step of a read. Large steps run one at a time, `turnsBeforeLargeStep` turns of the event loop apart. */
+    /** Runs a step of a read. Large steps run one at a time, at least `turnsBeforeLargeStep` turns apart. */
     readonly runStep: <A>(units: number, step: () => A) => Effect.Effect<A>
   }
 >()("prompt-retrieval/ReadGate") {

@@ -12,7 +12,7 @@ export interface MigrationReport {
 
 /** The state of the database's schema, as this program sees it. */
 export interface SchemaStatus {
-  /** The number of the last migration that ran; 0 if none has run. */
+  /** The number of the last migration that ran; 0 if no migration has run. */
   readonly version: number
   /** The migrations of this program that have not run, in the order in which they will run. */
   readonly pending: ReadonlyArray<MigrationInfo>

@@ -85,13 +85,15 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Returns the time from which on a key is expired, in milliseconds since the epoch. Infinity means never. */
+/** Returns when a key expires, in milliseconds since the epoch. Infinity means that the key never expires. */
 export const toExpiryTime = (expires_at: Timestamp | null): number =>
   expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)
 
 const isExpired = (expires_at: Timestamp | null, now: number): boolean => now >= toExpiryTime(expires_at)
 
-/** The times of a key's revocation and expiry; null means never. A revoked key does not work at any time. */
+/**
+ * The times of a key's revocation and expiry; null means never. A revoked key does not work, even before `revoked_at`.
+ */
 export interface KeyLifetime {
   readonly revoked_at: Timestamp | null
   readonly expires_at: Timestamp | null
@@ -103,8 +105,8 @@ export const isActive = ({ revoked_at, expires_at }: KeyLifetime, now: number): 
 
 /**
  * Returns the new lifetime of a key that another key replaces. If `endsAt` is after `now`, the key expires at `endsAt`,
- * or at its previous expiry if that is earlier. Otherwise, the key is revoked: at `now`, or at its previous revocation
- * time if it has one.
+ * or at its previous expiry if that is earlier. Otherwise, the key is revoked at `now`, or stays revoked at its
+ * previous revocation time.
  */
 export const endKey = (
   { revoked_at, expires_at }: KeyLifetime,
@@ -117,7 +119,7 @@ export const endKey = (
 
 const replacedSuffix = " (replaced)"
 
-/** Returns the new name of a replaced key. The key that replaces it gets the old name. */
+/** Returns the new name of a replaced key. The replacement gets the old name. */
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
@@ -139,10 +141,10 @@ export const PastDue = { _tag: "PastDue" } as const
 export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
 
 /**
- * Returns the workspace of a stored key that may use the API at `now` (milliseconds since the epoch). Fails with the first
- * error that applies: `KeyRevoked` if the key is revoked or expired, `OwnerMustReset` if its owner must reset the password,
- * `NoOrganization` if it has no workspace, `ApiNotAllowed` if the workspace's tier does not include the API, `Disputed` or
- * `PastDue` if its billing status is not `active`.
+ * Returns the workspace of a key if the key may use the API at `now` (milliseconds since the epoch). Fails with the
+ * first error that applies: `KeyRevoked` if the key is revoked or expired, `OwnerMustReset` if its owner must reset the
+ * password, `NoOrganization` if it has no workspace, `ApiNotAllowed` if the workspace's tier does not include the API,
+ * `Disputed` or `PastDue` if its billing status is not `active`.
  */
 export const authorize = (
   { revoked, expires_at, owner_must_reset, workspace }: KeyRecord,

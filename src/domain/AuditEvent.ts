@@ -12,7 +12,7 @@ export const AuditEvent = Schema.Struct({
   actor: Schema.String,
   /** The kind of the subject and what happened to it, such as `key.rotated`. */
   action: Schema.String,
-  /** The workspace that was changed or exported, or that has the key. Null if there is none, as for a user. */
+  /** The workspace that was changed or exported, or that has the key. Null if there is no workspace, as for a user. */
   workspace_id: Schema.NullOr(WorkspaceId),
   /** The workspace's earlier name, the user's email, the key's id, or the source of the import or edit. */
   subject: Schema.String,

@@ -13,7 +13,9 @@ export const Uuid = Schema.String.check(
   })
 ).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
 
-/** Parses a UUID with dashes and without braces, in any case. Returns it in lowercase, or `undefined` if invalid. */
+/**
+ * Parses a UUID with dashes, without braces, in any case. Returns the lowercase UUID, or `undefined` for other text.
+ */
 export const parseUuid = (text: string): string | undefined => {
   if (text.length !== 36) return undefined
   const lower = text.toLowerCase()
@@ -144,5 +146,5 @@ export type ResolvedPrompt = typeof ResolvedPrompt.Type
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 
-/** Parses the id of a prompt like `parseUuid`. */
+/** Parses the id of a prompt with `parseUuid`. */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined

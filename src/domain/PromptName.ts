@@ -1,8 +1,8 @@
 import { type PromptId, parsePromptId } from "./Prompt.ts"
 
 /**
- * A prompt's name, in its parts (docs/names.md). A name is the slug of the title, or the slug, a hyphen, and the first
- * 8 or all 32 hexadecimal digits of the prompt's id.
+ * The parts of a prompt's name (docs/names.md). A name is the slug of the title, or the slug, a hyphen, and the first 8
+ * or all 32 hexadecimal digits of the prompt's id.
  */
 export interface PromptName {
   readonly slug: string
@@ -19,8 +19,8 @@ const namePattern = /^[a-z0-9_-]{1,97}$/
 const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 /**
- * Parses the id or the name of a prompt. A text in the form of a UUID is always an id, in uppercase or lowercase
- * letters. Returns `undefined` for a text that is neither an id nor a name.
+ * Parses the id or the name of a prompt. A text in the form of a UUID, in uppercase or lowercase letters, is always an
+ * id. Returns `undefined` for a text that is neither an id nor a name.
  */
 export const parsePromptReference = (text: string): PromptReference | undefined => {
   const id = parsePromptId(text)
@@ -39,7 +39,7 @@ export const emptySlug = "prompt"
 
 /**
  * Returns the slug of a title: 1 to 64 characters of `a` to `z`, `0` to `9`, `_` and `-`. In PostgreSQL, the generated
- * column `prompts.slug` has the same rule.
+ * column `prompts.slug` follows the same rule.
  */
 export const toSlug = (title: string): string =>
   Array.from(title.slice(0, 2 * maxSlugSourceLength))
@@ -65,7 +65,7 @@ export const toIdRange = (digits: string) => ({
   last: toUuid(digits.padEnd(32, "f"))
 })
 
-/** States which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here. */
+/** States which names belong to a prompt of a workspace. Archived prompts have no names and are ignored here. */
 interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean
@@ -110,7 +110,7 @@ export const findPrompt = <A extends NameablePrompt>(
   return first
 }
 
-/** Returns the name of a prompt among all prompts of its workspace, like `findPrompt`. The prompt is not archived. */
+/** Returns the shortest name by which `findPrompt` finds this prompt. The prompt must not be archived. */
 export const findName = (
   prompts: ReadonlyArray<NameablePrompt>,
   { id, title }: Pick<NameablePrompt, "id" | "title">

@@ -23,7 +23,7 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/** Contents and overrides together exceed `sizes.sourceBytes`, or the resolved content `sizes.contentBytes`. */
+/** The contents and overrides exceed `sizes.sourceBytes`, or the resolved content exceeds `sizes.contentBytes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -62,8 +62,8 @@ export const toSlotText = (value: unknown): string | undefined =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : undefined
 
 /**
- * Fills slots in one pass with the bindings of their names. A slot without a text stays as it is. Returns `undefined` if
- * the result would have more than `sizes.contentBytes` UTF-16 code units.
+ * Fills the slots of a text in one pass. A slot stays as it is if its name has no binding, or if the binding cannot
+ * fill a slot. Returns `undefined` if the result would have more than `sizes.contentBytes` UTF-16 code units.
  */
 const fill = (content: string, bindings: Readonly<Record<string, unknown>>): string | undefined => {
   const maxLength = sizes.contentBytes
@@ -81,7 +81,7 @@ const fill = (content: string, bindings: Readonly<Record<string, unknown>>): str
 }
 
 /**
- * Fills the slots of a text in one pass with the values of their names. Slots in inserted text are not filled. A slot
+ * Fills each slot of a text with the value of its name, in one pass. Slots in inserted text are not filled. A slot
  * whose name has no value stays as it is. Returns `undefined` if the result would have more than `sizes.contentBytes`
  * bytes.
  */
@@ -103,8 +103,8 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 /**
  * Resolves a prompt (specification 2.8). The resolved content is the content of the prompt and then, for each fragment,
  * two newlines and the content of the fragment with its slots filled. Slots in the prompt's own content, slots in
- * inserted text and slots without a binding stay unfilled. Fails with `ResolvedTooLarge` if a limit in `sizes` would be
- * exceeded.
+ * inserted text and slots without a binding stay unfilled. Fails with `ResolvedTooLarge` if the prompt exceeds a limit
+ * in `sizes`.
  */
 export const resolve = (source: PromptContents): Result.Result<ResolvedPrompt, ResolvedTooLarge> => {
   const { current_content, fragments } = source

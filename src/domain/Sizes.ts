@@ -30,7 +30,7 @@ export const sizes = {
 export const fitsName = (text: string): boolean =>
   text.length <= 2 * sizes.nameLength && [...text].length <= sizes.nameLength
 
-/** Matches a slot. Like the check in the database, allows a name of up to 256 code points and a blank name. */
+/** Matches a slot as the check in the database does. The name has 1 to 256 code points and may be blank. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** Returns true if a text has at most `sizes.contentSlots` slots. */

@@ -56,7 +56,7 @@ export type VersionSummary = typeof VersionSummary.Type
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
-/** Parses a version number like `parsePositiveInt`. Returns `undefined` if it exceeds `maxVersionNumber`. */
+/** Parses a version number with `parsePositiveInt`. Returns `undefined` for a number over `maxVersionNumber`. */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   const number = parsePositiveInt(text)
   return number !== undefined && number <= maxVersionNumber ? (number as VersionNumber) : undefined

@@ -119,7 +119,7 @@ export const User = Schema.Struct({
 })
 export type User = typeof User.Type
 
-/** A stored API key: its hash, and only the ends of its plaintext. Without a workspace, `workspace_id` is null. */
+/** A stored API key: its hash, and only the ends of its plaintext. `workspace_id` is null if there is no workspace. */
 export const StoredKey = Schema.Struct({
   id: anyCase(ApiKeyId),
   workspace_id: Schema.NullOr(anyCase(WorkspaceId)),

@@ -2,11 +2,11 @@ import * as Schema from "effect/Schema"
 import type { VersionId } from "./Version.ts"
 import type { Folder, Fragment, WorkspacePrompt, WorkspaceTag } from "./Workspace.ts"
 
-/** A prompt in its current state. The number and the parent of its next version replace the list of its versions. */
+/** A prompt in its current state, with the number and the parent of its next version in place of its versions. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   /** One more than the largest of `current_version` and the numbers of the prompt's versions. */
   readonly next_version: number
-  /** The id of the current version or, without one, of the last version; null if the prompt has no version. */
+  /** The id of the current version or, if it does not exist, of the last version; null without versions. */
   readonly parent_version_id: VersionId | null
 }
 
@@ -49,7 +49,7 @@ export interface ContentEdit {
 export const isEmptyEdit = ({ importedStates: _, ...changes }: ContentEdit): boolean =>
   Object.values(changes).flat().length === 0
 
-/** A problem. `path` is the path of a value, such as `prompts[3].versions[0].created_at`, or of a file. */
+/** A problem. Its `path` is the path of a value, such as `prompts[3].versions[0].created_at`, or of a file. */
 export interface Problem {
   readonly path: string
   readonly message: string
@@ -73,7 +73,7 @@ export const InvalidContent = (problems: ReadonlyArray<Problem>): InvalidContent
   count: problems.length
 })
 
-/** Maximum size of an archive's file in bytes. An import has the whole text in memory. */
+/** Maximum size of an archive's file in bytes. An import holds the whole text in memory. */
 export const maxArchiveBytes = 256 * 1024 * 1024
 
 /** The archive of a workspace is or would be larger than `maxArchiveBytes`. */

@@ -18,7 +18,7 @@ type Read = {
 /** The page that contains a whole list of at most 100 items. */
 const wholeList: Page = { page: 1, per_page: 100 }
 
-/** Small pages, and pages past the end of any list, around the limits of integers with 32 and 64 bits. */
+/** Small pages, and pages past the end of any list with offsets near and above the limits of integer types. */
 const pages: ReadonlyArray<Page> = [
   ...[1, 2, 3, 5].flatMap((page) => [1, 2, 3].map((per_page) => ({ page, per_page }))),
   ...[21474836, 21474837, 4294967297, 92233720368547, Number.MAX_SAFE_INTEGER].map((page) => ({
@@ -27,13 +27,13 @@ const pages: ReadonlyArray<Page> = [
   }))
 ]
 
-/** Texts that are no names of tags. PostgreSQL cannot store some of these texts. */
+/** Texts that are not names of tags. PostgreSQL cannot store some of these texts. */
 const unknownTags = [
   ...["", " ", "\0", "a\0", "\0a", "\ud800", "\udc00", "a\ud800", "PRODUCTION", "GRÖSSE", "produc"],
   ...["production  ", "undefined", "constructor", "x".repeat(255), "x".repeat(257), "x".repeat(100_000)]
 ]
 
-/** Returns filters by each folder, each tag and texts that are no tags, and combinations with types. */
+/** Returns filters by each folder, by each tag, by texts that are not tags, and by combinations with types. */
 const makeFilters = ({ folders, tags, prompts }: Archive, foreign: Archive): ReadonlyArray<PromptFilter> => {
   const folderIds = [...folders, ...foreign.folders].map(({ id }) => id)
   const names = [...tags.map(({ name }) => name), ...unknownTags]
@@ -52,7 +52,7 @@ const listReferences = ({ prompts }: Archive): ReadonlyArray<PromptReference> =>
     return [id, { slug, digits: undefined }, { slug, digits: digits.slice(0, 8) }, { slug, digits }]
   })
 
-/** Returns reads of every method, with prompts and filters that exist in the workspace, and some that do not. */
+/** Returns reads with every method, for prompts and filters that exist in the workspace or do not exist in it. */
 const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
   const { id } = archive.workspace
   const unknown = [newId<PromptId>(), { slug: "no-such-name", digits: undefined }]
@@ -91,7 +91,7 @@ const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
   return Effect.map(Effect.result(read(...args)), toPlain)
 }
 
-/** Asserts that reads of a workspace and of `foreign` return what the in-memory adapter returns without `foreign`. */
+/** Asserts that reads return the same as reads of an in-memory adapter that has `archive`, but not `foreign`. */
 export const assertReads = Effect.fnUntraced(function* (archive: Archive, foreign = makeArchive()) {
   const repo = yield* PromptRepo
   const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))

@@ -70,7 +70,7 @@ const makeAwkwardArchive = (): Archive => {
   return archive({ folders, tags: tags.toReversed(), fragments, prompts })
 }
 
-/** Returns a prompt whose id starts with 8 digits and ends with a number. */
+/** Returns a prompt whose id starts with `start` and ends with `end`. */
 const makeNamesake = (start: string, end: number, title: string, time: string) =>
   prompt({
     id: `${start}-0000-4000-8000-${String(end).padStart(12, "0")}` as PromptId,

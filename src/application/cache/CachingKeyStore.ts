@@ -10,7 +10,7 @@ import { KeyStore } from "../ports/KeyStore.ts"
 import { AcceptedKeys, Outage } from "./Outage.ts"
 import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
 
-/** Each key has the size 1, and takes less than 1 KiB of memory. */
+/** `maxSize` is a number of keys. Each key takes less than 1 KiB of memory. */
 const limits = { maxSize: 10_000, maxAgeMs: 60_000 }
 
 /** Returns true if a key may use the API. */
@@ -26,7 +26,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
   const outage = yield* Outage
   const cache = new RevisionedCache<KeyRecord>(feed, limits, Equal.equals, "keys")
 
-  /** Forgets all keys of a workspace if one of them is rejected while the feed is down. */
+  /** Forgets all cached keys of a workspace if one of its keys is rejected while the change feed is down. */
   const forgetIfRejected = (found: KeyRecord): Effect.Effect<void> =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       if (found.workspace !== null && feed.revision() === undefined && !isAccepted(found, now))

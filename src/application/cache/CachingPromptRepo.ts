@@ -30,7 +30,7 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
   })
 }
 
-/** Caches the totals of lists. `App` caches the contents of prompts, as parts of whole responses. */
+/** Caches the totals of lists. `App` caches whole responses, which include the contents of prompts. */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {

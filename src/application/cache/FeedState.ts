@@ -4,8 +4,8 @@ import type { ChangeListener, ClockReading, LastContact } from "../ports/ChangeF
 export const readClocks = (): ClockReading => ({ monotonic: performance.now(), wall: Date.now() })
 
 /**
- * Returns the milliseconds from `start` to `end`. Takes the larger difference of the two clocks, so that neither a
- * suspension nor setting the wall clock back makes the time shorter. Never negative.
+ * Returns the milliseconds from `start` to `end`. Uses the clock with the larger difference, so that neither a
+ * suspension nor setting the wall clock back makes the result smaller. The result is never negative.
  */
 export const elapsedBetween = (start: ClockReading, end: ClockReading): number =>
   Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
@@ -41,7 +41,7 @@ export class WorkspaceRevisions {
     this.notify(undefined)
   }
 
-  /** Calls a listener after each change of a revision, with the workspace, or with `undefined` for all workspaces. */
+  /** Adds a listener. Each change of a revision calls it with the workspace, or with `undefined` for all workspaces. */
   onChange(listener: ChangeListener): void {
     this.#listeners.push(listener)
   }
@@ -52,13 +52,13 @@ export class WorkspaceRevisions {
   }
 }
 
-/** If this time passes between two calls of `observePause`, the process has paused. In milliseconds. */
+/** A longer time between two calls of `observePause`, in milliseconds, counts as a pause of the process. */
 const minPauseMs = 500
 
 /**
  * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
- * last contact. It is down if the process has paused since then (SIGSTOP, a suspended machine, a blocked event loop): a
- * paused process reads nothing that arrives.
+ * last contact. The feed is down if the process has paused since then (SIGSTOP, a suspended machine, a blocked event
+ * loop), because a paused process reads no notifications.
  */
 export class FeedState {
   readonly revisions = new WorkspaceRevisions()
@@ -89,7 +89,7 @@ export class FeedState {
   }
 
   /**
-   * Records that the feed has reported every change that was committed before `at`. After a lost contact, marks all
+   * Records that the feed has reported every change that was committed before `at`. If contact was lost, marks all
    * workspaces as changed.
    */
   recordContact(at: ClockReading): void {
@@ -108,8 +108,8 @@ export class FeedState {
   }
 
   /**
-   * Notices a pause of the process since the last call. Must be called more often than every `minPauseMs`. Returns when
-   * the last pause ended, by the monotonic clock.
+   * Detects whether the process has paused since the last call. Must be called at intervals shorter than `minPauseMs`.
+   * Returns the end of the last pause, by the monotonic clock.
    */
   observePause(): number {
     const now = readClocks()

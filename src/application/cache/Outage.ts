@@ -15,9 +15,9 @@ import { metricRegistry, registerCounter } from "../observability/Instrumentatio
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000
 
-/** How long after a failed read requests with a known response do not ask the database, in milliseconds. */
+/** For this time after a failed read, requests with a known response do not query the database. In milliseconds. */
 const askAgainAfterMs = 1_000
-/** A read is slow after 5 steps of 50 ms. A suspension of the process, however long, is one step. */
+/** A read is slow after `slowSteps` steps of `stepMs`. Any suspension of the process counts as one step. */
 const slowSteps = 5
 const stepMs = 50
 
@@ -37,17 +37,17 @@ const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
 responseAge.valueUnsafe(metricRegistry)
 
 /**
- * Serves known responses while the change feed is down (stale-if-error). A request asks the database first. If the read
- * fails as unavailable or is slow, the caller gets the known response: the cached response that was current at the last
- * contact. A known response is served only until the maximum age has passed since that contact. A feed that comes up
- * again has new revisions, so a response from before an outage is not served after the outage.
+ * Serves known responses while the change feed is down (stale-if-error). A known response is a cached response that was
+ * current at the last contact. A request queries the database first. If the read fails with `Unavailable` or is slow,
+ * the caller gets the known response, but only until the maximum age has passed since the last contact. When the feed
+ * comes up again, it has new revisions, so no response from before an outage is served after the outage.
  */
 export class Outage extends Context.Service<
   Outage,
   {
     /**
-     * Runs `fresh`. While known responses may be served, runs `known` instead if `fresh` fails as unavailable or is
-     * slow. For `askAgainAfterMs` after that, runs only `known`. A slow `fresh` still runs to its end.
+     * Runs `fresh`. If `fresh` fails with `Unavailable` or is slow while known responses may be served, runs `known`
+     * instead. For the next `askAgainAfterMs`, calls run only `known`. A slow `fresh` is not interrupted.
      */
     readonly readOrServeKnown: <A, E>(
       fresh: Effect.Effect<A, E>,
@@ -55,15 +55,15 @@ export class Outage extends Context.Service<
     ) => Effect.Effect<A, E | Unavailable>
     /**
      * Returns the age of every known response: the milliseconds since the last contact. Returns `undefined` if no known
-     * response may be served. Call this right before sending a response, because the process may have been suspended.
+     * response may be served. Call `findAge` right before sending a response, because the process may be suspended.
      */
     readonly findAge: () => number | undefined
-    /** Counts a known response that is served, and its age in milliseconds. */
+    /** Records in the metrics that a known response of this age (in milliseconds) is served. */
     readonly recordResponse: (ageMs: number) => Effect.Effect<void>
   }
 >()("prompt-retrieval/Outage") {}
 
-/** The keys that may use the API, by the state of the database at the last contact. */
+/** The keys that may use the API according to the state of the database at the last contact. */
 export class AcceptedKeys extends Context.Service<
   AcceptedKeys,
   { readonly has: (hash: KeyHash, now: number) => boolean }
@@ -96,12 +96,12 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   }
   const mayServe = () => findAge() !== undefined
 
-  /** Completes when a read that starts now is slow, but not before known responses may be served. */
+  /** Waits until a read that starts now is slow and known responses may be served. */
   const untilSlow = Effect.gen(function* () {
     for (let step = 0; step < slowSteps || !mayServe(); step++) yield* Effect.sleep(stepMs)
   })
 
-  /** After a failed read, waits until the feed confirms its contact or goes down. */
+  /** Called after a failed read. Waits until the feed has a later contact with the database or is down. */
   const untilDecided = Effect.gen(function* () {
     const { monotonic } = readClocks()
     while (isUp() && (feed.lastContact()?.at.monotonic ?? monotonic) < monotonic) yield* Effect.sleep(20)

@@ -16,13 +16,13 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/** Evicts a sixteenth at a time: each deletion at the start of a `Map` makes finding its first entry slower. */
+/** The part that one eviction frees. Each deletion at the start of a `Map` makes finding its first entry slower. */
 const evictedFraction = 1 / 16
 
 /**
- * A bounded map whose entries belong to workspaces. When the map is full, a new entry evicts the oldest entries. If its
- * workspace would exceed an equal share of the map, the entries of this workspace are evicted first. So a workspace with
- * many entries cannot evict the entries of other workspaces.
+ * A bounded map whose entries belong to workspaces. If the map has no room for a new entry, the map evicts the oldest
+ * entries. If the new entry's workspace would exceed an equal share of the map, the oldest entries of this workspace
+ * are evicted first. So a workspace with many entries cannot evict the entries of other workspaces.
  */
 class FairMap<Entry extends FairEntry> {
   readonly #maxSize: number
@@ -64,7 +64,7 @@ class FairMap<Entry extends FairEntry> {
     }
   }
 
-  /** Evicts the oldest of these entries, whose total size is `size`. */
+  /** Evicts the oldest of these entries. `size` is the total size of these entries. */
   #evict(keys: Iterable<string>, size: number): void {
     const target = this.#size - evictedFraction * size
     for (const key of keys) {
@@ -101,9 +101,9 @@ const makeLookupCounter = (cache: "keys" | "responses", result: CacheLookup) =>
   )
 
 export interface CacheLimits {
-  /** The largest size of all values together, in the unit of the cache. */
+  /** The maximum total size of all values, in the unit of the cache. */
   readonly maxSize: number
-  /** The largest size of one value; by default `maxSize`. */
+  /** The maximum size of one value; by default `maxSize`. */
   readonly maxValueSize?: number
   /** How long a value is served, in milliseconds. Serving a value does not extend this time. */
   readonly maxAgeMs: number
@@ -120,7 +120,7 @@ export interface Cacheable<Value> {
  *
  * - current while the feed is up and the workspace still has this revision.
  * - fresh while it is current and at most `maxAgeMs` old.
- * - known if the workspace had this revision at the last contact with the database. Its age does not matter.
+ * - known if the workspace had this revision at the last contact with the database. An entry of any age can be known.
  */
 interface CacheEntry<Value> extends FairEntry {
   readonly value: Value
@@ -133,11 +133,11 @@ interface CacheEntry<Value> extends FairEntry {
  * A bounded cache that never returns a value from before the last reported change of its workspace. The methods `get`,
  * `readWith` and `load` follow these rules:
  *
- * 1. Before a read starts, the cache takes the change feed's revision.
- * 2. The cache stores the result only if the workspace's revision is not later than the revision of rule 1.
+ * 1. Before a read starts, the cache notes the change feed's revision.
+ * 2. The cache stores the result only if the workspace's revision is not greater than the revision of rule 1.
  * 3. The cache serves only fresh entries. While the change feed is down, it serves and stores nothing.
- * 4. A result can contradict the value of its key. Which of the two is newer is unknown: the feed may be late, and a
- *    read that started earlier may have reached the database later. So the cache forgets all values of the workspace.
+ * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. The newer of
+ *    the two is unknown: the feed may be late, and a read that started earlier may have reached the database later.
  *
  * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
  */
@@ -174,20 +174,20 @@ export class RevisionedCache<Value> {
           }
   }
 
-  /** Returns the value of a key, or `undefined` if there is none that may be served. */
+  /** Returns the value of a key if its entry is fresh, otherwise `undefined`. */
   get(key: string): Value | undefined {
     return this.#find(key)?.value
   }
 
-  /** Like `get`, but does not count a lookup. */
+  /** Returns the same as `get`, without counting a lookup. */
   peek(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isFresh(entry) ? entry.value : undefined
   }
 
   /**
-   * Passes the cached value of a key to `read`. Succeeds with `undefined` if there is no value, or if the workspace
-   * changed while `read` ran: the result may be newer than the value.
+   * Passes the cached value of a key to `read`, and returns the result. Returns `undefined` if there is no value, or if
+   * the workspace changed while `read` ran, because the result may then be newer than the value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
@@ -203,7 +203,7 @@ export class RevisionedCache<Value> {
   /**
    * Runs `read`, and stores the value that `toCacheable` makes from the result, if any.
    *
-   * @param isContradiction returns true if an error contradicts every value; by default, no error does
+   * @param isContradiction returns true if an error contradicts every value; by default, no error contradicts a value
    */
   load<A, E>(
     key: string,
@@ -248,7 +248,7 @@ export class RevisionedCache<Value> {
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined
   }
 
-  /** Forgets all values of a workspace. The results of in-flight reads are not stored. */
+  /** Forgets all values of a workspace, and prevents in-flight reads from storing their results. */
   invalidate(workspace: WorkspaceId): void {
     this.#invalidations++
     this.#entries.deleteAll(workspace)

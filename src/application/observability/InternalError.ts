@@ -2,17 +2,17 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { Unavailable } from "../ports/Unavailable.ts"
 
-/** Returns the message of anything that was thrown. */
+/** Returns the message of a thrown value. */
 export const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** An unexpected failure. The log has the details. */
 export const InternalError = { _tag: "InternalError" } as const
 
 /**
- * Returns the error of a read or a request whose failure has this cause. For a defect, logs the cause, because the error
- * has no details. For an interruption, which means that the service is shutting down, returns `Unavailable`.
+ * Converts the cause of a failed read or request to an error. If the cause is a defect, logs the cause, because the
+ * error has no details. If the cause is an interruption, returns `Unavailable`, because the service is shutting down.
  *
- * @param requestId the id of the request in the log line, if the caller got one
+ * @param requestId the id of the request in the log line, if the caller got an id
  */
 export const toError = <E>(
   cause: Cause.Cause<E>,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
-/** Logs when a dependency of the service fails and when it works again, once for each change. */
+/** Logs each change of a dependency's state: that the dependency has failed, or that it works again. */
 export interface StateLog {
   /** Reports that the dependency works. */
   readonly up: Effect.Effect<void>

@@ -2,8 +2,8 @@ import * as Context from "effect/Context"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
- * The readings of two clocks of one process at a moment, in milliseconds. The monotonic clock can stop while the machine
- * is suspended. The wall clock can be set to a different time.
+ * The readings of two clocks of one process at the same moment, in milliseconds. The monotonic clock can stop while the
+ * machine is suspended. The wall clock can be set to a different time.
  */
 export interface ClockReading {
   readonly monotonic: number
@@ -16,11 +16,11 @@ export interface LastContact {
   readonly at: ClockReading
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
-  /** Returns true if the process has paused since then. The feed may then have missed changes. */
+  /** Returns true if the process has paused since the last contact. The feed may have missed changes in the pause. */
   readonly hasPausedSince: () => boolean
 }
 
-/** Takes the workspace whose revision has increased, or `undefined` if several workspaces may have changed. */
+/** Receives the workspace whose revision has increased, or `undefined` if several workspaces may have changed. */
 export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 
 /**
@@ -37,10 +37,10 @@ export class ChangeFeed extends Context.Service<
     readonly revisionOf: (workspace: WorkspaceId) => number | undefined
     /**
      * Returns the last contact with the database, even while the feed is down, or `undefined` before the first contact.
-     * A feed that comes up again treats every workspace as changed, so no earlier revision is current.
+     * When the feed comes up again, it treats every workspace as changed, so no earlier revision is current.
      */
     readonly lastContact: () => LastContact | undefined
-    /** Calls a listener after each change of a revision, and with `undefined` when the feed goes down. */
+    /** Adds a listener that is called after each change of a revision, and with `undefined` when the feed goes down. */
     readonly onChange: (listener: ChangeListener) => void
   }
 >()("prompt-retrieval/ChangeFeed") {}

@@ -7,7 +7,7 @@ import type { Unavailable } from "./Unavailable.ts"
 export class KeyStore extends Context.Service<
   KeyStore,
   {
-    /** Returns a key, even if it is revoked, has expired or has no workspace, with its owner and workspace. */
+    /** Finds a key with its owner and workspace. The key may be revoked, expired or without a workspace. */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
      * Records that a key was used at `now` (milliseconds since the epoch). Never waits and never fails. The time is

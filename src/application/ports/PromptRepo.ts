@@ -42,20 +42,20 @@ export interface FoundSource {
 }
 
 /**
- * Port: the prompts of a workspace, read only. Every method sees only the given workspace: another workspace's prompts
- * are not found, its folders and tags match nothing, and its fragments are left out.
+ * Port: the prompts of a workspace, read only. Every method sees only the given workspace. Prompts of other workspaces
+ * are not found, their folders and tags match no prompt, and their fragments are left out.
  *
- * A name is looked up among the prompts that are not archived. If several have the slug, a slug alone denotes the
- * prompt with the smallest `created_at`, then id. A slug with digits denotes the prompt with the smallest id that
- * starts with these digits. The time of a lookup does not depend on the number of prompts.
+ * A name is looked up among the prompts that are not archived. If several prompts have the same slug, the slug alone
+ * denotes the prompt with the smallest `created_at`, then id. A slug with digits denotes the prompt with the smallest
+ * id that starts with these digits. The time of a lookup does not depend on the number of prompts.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,
   {
     /**
      * Returns one page of the prompts that are not archived and match the filter, ordered by `updated_at`, then id,
-     * both descending. `total` is the number of all matching prompts, from the same snapshot. Any text is a valid
-     * `tag`; a page past the end is empty.
+     * both descending. `total` is the number of all matching prompts, from the same snapshot. `tag` can be any text. A
+     * page past the end is empty.
      */
     readonly list: (
       workspace: WorkspaceId,
@@ -88,9 +88,9 @@ export class PromptRepo extends Context.Service<
       prompt: PromptReference
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
     /**
-     * Returns the inputs of the resolutions of up to 100 prompts in the given order. A prompt that does not exist is
-     * left out, and a prompt whose contents and overrides exceed `sizes.sourceBytes` is a `ResolvedTooLarge`. May fail
-     * with `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.pageSourceBytes`.
+     * Returns the inputs of the resolutions of up to 100 prompts in the given order. Leaves out prompts that do not
+     * exist. If a prompt's contents and overrides exceed `sizes.sourceBytes`, its `source` is a failure. May fail with
+     * `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.pageSourceBytes`.
      */
     readonly getSources: (
       workspace: WorkspaceId,

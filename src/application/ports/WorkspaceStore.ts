@@ -36,7 +36,7 @@ export type KeyNotFound = typeof KeyNotFound
 export const KeyUnassigned = { _tag: "KeyUnassigned" } as const
 export type KeyUnassigned = typeof KeyUnassigned
 
-/** The key is revoked or has expired, so no key replaces it. */
+/** The key is revoked or has expired, so no key can replace it. */
 export const KeyEnded = { _tag: "KeyEnded" } as const
 export type KeyEnded = typeof KeyEnded
 
@@ -62,14 +62,14 @@ export interface KeyInfo extends Omit<StoredKey, "created_by" | "key_hash"> {
 export type NewKey = Omit<StoredKey, "workspace_id" | "created_by" | "revoked_at">
 
 /**
- * The key that replaces another key. It gets the name of the replaced key. If `expires_at` is undefined, it also gets
- * the lifetime of the replaced key, by `keepLifetime`.
+ * A key that replaces another key. The new key gets the name of the replaced key. If `expires_at` is undefined,
+ * `keepLifetime` computes the expiry from the lifetime of the replaced key.
  */
 export interface ReplacementKey extends Omit<NewKey, "name" | "expires_at"> {
   readonly expires_at: NewKey["expires_at"] | undefined
 }
 
-/** The imported workspace, and the numbers of items in its archive. */
+/** The result of an import: the id of the workspace, and the numbers of items in the archive. */
 export interface ImportResult {
   readonly workspace_id: string
   readonly prompts: number
@@ -79,20 +79,20 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /** The numbers of written rows of the workspace, items of lists, versions, bindings and tags of prompts. */
+  /** The numbers of written rows: of the workspace, items of lists, versions, and fragments and tags of prompts. */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
 /** Options of an import or an edit. */
 export interface ChangeOptions {
-  /** If true, the change is made and rolled back (a dry run). A dry run waits for the same locks as the change. */
+  /** If true, the change is made and rolled back (a dry run). A dry run waits for the same locks as a real change. */
   readonly dryRun?: boolean
   /** Where the content comes from, for the audit log. The default is `unknown`. */
   readonly source?: string
 }
 
 export interface AuditFilter {
-  /** Selects the events of a workspace, even after its deletion; if absent, all events. */
+  /** Selects the events of a workspace, even after its deletion. If absent, selects all events. */
   readonly workspace?: WorkspaceId | undefined
   readonly limit: number
 }
@@ -102,8 +102,8 @@ export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/Ac
 
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
- * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that
- * changes nothing records nothing, except `recordExport`. Emails are compared case-insensitively.
+ * A method records an `AuditEvent` with the name of the `Actor` in the transaction of its change. Except for
+ * `recordExport`, a method that changes nothing records nothing. Emails are compared case-insensitively.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
@@ -136,8 +136,8 @@ export class WorkspaceStore extends Context.Service<
       must_reset_password: boolean
     ) => Effect.Effect<User, UserNotFound | Unavailable>
     /**
-     * Deletes a user and the user's keys. Returns the user and the number of keys. If `withActiveKeys` is false, fails
-     * with `UserHasActiveKeys` if any of the keys is active at `now` (milliseconds since the epoch).
+     * Deletes a user and the user's keys. Returns the user and the number of keys. Fails with `UserHasActiveKeys` if
+     * `withActiveKeys` is false and any of the keys is active at `now` (milliseconds since the epoch).
      */
     readonly deleteUser: (
       email: string,
@@ -147,13 +147,13 @@ export class WorkspaceStore extends Context.Service<
     readonly keys: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
-    /** Stores a key for the user with the email of `owner`. If no user has it, adds a user with the id `newUserId`. */
+    /** Stores a key for the user with `owner.email`. If there is no such user, adds a user with the id `newUserId`. */
     readonly addKey: (
       workspace: WorkspaceId,
       owner: { readonly email: string; readonly newUserId: UserId },
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
-    /** Revokes a key, even one without a workspace, and returns the key. A revoked key keeps its revocation time. */
+    /** Revokes a key, even without a workspace, and returns the key. A revoked key keeps its revocation time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames
@@ -180,9 +180,9 @@ export class WorkspaceStore extends Context.Service<
     /** Lists events of the audit log, the latest first. */
     readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
     /**
-     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that `whole` does not
-     * contain are deleted. Rows that do not change are neither written nor locked against changes, so importing the
-     * same workspace again changes nothing. The references and the unique values of `whole` must be valid, as
+     * Replaces the content of a workspace. Folders, tags, fragments, prompts and versions that `whole` does not contain
+     * are deleted. Rows that do not change are neither written nor locked against changes, so importing the same
+     * workspace again changes nothing. The references and the unique values of `whole` must be valid, as
      * `decodeArchive` checks.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
@@ -218,9 +218,9 @@ export class WorkspaceStore extends Context.Service<
      * Passes a workspace's content to `makeEdit`, which returns an edit and a result. Applies the edit and returns the
      * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
-     * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
-     * edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of another
-     * workspace; the paths of the problems are paths in the edit.
+     * If the same rows change concurrently, `makeEdit` runs again on the new content, so the change is not overwritten.
+     * Concurrent edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of
+     * another workspace; the paths of the problems are paths in the edit.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

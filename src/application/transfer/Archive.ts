@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import { ArchiveTooLarge, maxArchiveBytes } from "../../domain/WorkspaceContent.ts"
 import { StoredKey, WholeWorkspace } from "../../domain/Workspace.ts"
 
-// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`.
+// A workspace archive is a whole workspace as one JSON file. `domain/Workspace.ts` defines the items of the file.
 
 export const archiveFormat = "prompt-retrieval/workspace@1"
 
@@ -23,7 +23,7 @@ export type Archive = typeof Archive.Type
 /** The lists of an archive in the order of an export. */
 const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
 
-/** Returns an item's JSON. Omits an `expires_at` of null, as archives did before keys could expire. */
+/** Returns an item's JSON. Omits `expires_at` if it is null, because older archives have no `expires_at`. */
 const writeItem = (item: object): string =>
   JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
 

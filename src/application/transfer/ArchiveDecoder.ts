@@ -16,14 +16,14 @@ const formatPath = (segments: ReadonlyArray<unknown>): string =>
 
 /**
  * Finds the problems that the schema of an archive cannot find: duplicates, references to missing items, and parents
- * that are not earlier versions of the same prompt. An item that repeats an earlier id is one problem, even if it also
- * repeats other unique values.
+ * that are not earlier versions of the same prompt. An item that repeats an earlier id is reported as one problem, even
+ * if it also repeats other unique values.
  */
 const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const report = (path: string, message: string) => problems.push({ path, message })
   const known = new Set<string>()
-  /** Adds an item's unique fields. At the first value that `list` already has, reports a problem and returns false. */
+  /** Adds an item's unique fields. If `list` already has one of the values, reports a problem and returns false. */
   const addUnique = (
     list: string,
     path: string,

@@ -42,7 +42,7 @@ const listSlots = (
   return [...new Set([...findSlots(current_content), ...unbound])]
 }
 
-/** Lists the prompts of one state of each pair. The slug is the name of the oldest prompt with it (docs/names.md). */
+/** Lists the prompts of one state of each pair. A slug names the oldest prompt with this slug (docs/names.md). */
 const listInterfaces = (
   pairs: ReadonlyArray<Pair>,
   getState: (pair: Pair) => ContentState | undefined
@@ -54,7 +54,7 @@ const listInterfaces = (
   }
   const prompts = pairs.flatMap((pair) => {
     const state = getState(pair)
-    // A new prompt is younger than all others: "new" sorts after every time.
+    // A new prompt counts as the youngest prompt, because "new" sorts after every time.
     const age = `${pair.item?.createdAt ?? "new"} ${pair.id}`
     return state?.kind === "prompt"
       ? [{ id: pair.id, file: pair.file, age, slug: toSlug(state.title), state }]
@@ -109,12 +109,12 @@ export const findBreakingChanges = (pairs: ReadonlyArray<Pair>): ReadonlyArray<B
     listInterfaces(pairs, ({ file }) => file?.state)
   )
 
-/** Any workspace: the ids of prompts are only compared with ids from the same workspace. */
+/** An arbitrary id, because ids of prompts are compared only with ids of the same workspace. */
 const anyWorkspace = WorkspaceId.make("00000000-0000-0000-0000-000000000000")
 
 const emptyContent = { folders: [], tags: [], fragments: [], prompts: [], importedStates: [] }
 
-/** Checks a directory of files as an import into an empty workspace does. Returns its prompts and the warnings. */
+/** Checks a directory of files as an import into an empty workspace does. Returns the prompts and the warnings. */
 export const checkFiles = (
   texts: Texts
 ): Result.Result<

@@ -1,6 +1,6 @@
 import type { Fragment, PromptFragment, WorkspacePrompt } from "../../domain/Workspace.ts"
 
-/** The fields of a prompt that its file states unchanged. */
+/** The fields of a prompt that `PromptState` contains unchanged. */
 export const promptFields = [
   "title",
   "description",

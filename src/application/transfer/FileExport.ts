@@ -13,7 +13,7 @@ export interface FileExport {
   readonly pathsToRemove: ReadonlyArray<string>
 }
 
-/** An export changed nothing, because it would lose files that were added or edited since the latest import. */
+/** An export failed, because it would replace or remove files that were added or edited since the latest import. */
 export interface UnimportedFiles {
   readonly _tag: "UnimportedFiles"
   readonly paths: ReadonlyArray<string>
@@ -26,7 +26,7 @@ export interface UnimportedFiles {
  */
 const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
-/** Normalizes the case and the Unicode form of a path, because many file systems ignore them. */
+/** Normalizes the case and the Unicode form of a path, because many file systems ignore differences in both. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
 const withAncestors = (path: string): ReadonlyArray<string> =>

@@ -50,7 +50,7 @@ export interface ConflictingEdits {
   readonly edits: ReadonlyArray<Problem>
 }
 
-/** Returns a warning for each new file without an id that has the content or name of an item that lost its file. */
+/** Returns a warning for each new file that has no id, and has the content or name of an item that lost its file. */
 const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
     `${state.kind} name ${getName(state)}`,
@@ -93,7 +93,7 @@ const describeEdit = (pair: Pair): Problem => {
   return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
 }
 
-/** Returns the pairs that an import changes. Does not remove a fragment that a prompt without a file contains. */
+/** Returns the pairs that an import changes. A fragment that a prompt without a file contains is not removed. */
 const listChangedPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   const needed = new Set<string>(
     pairs.flatMap(({ item, file }) =>
@@ -108,8 +108,8 @@ const listChangedPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
 }
 
 /**
- * Returns the states after an import that changes the pairs of `selected`. If nothing is left, returns a state that no
- * prompt has, because a workspace without recorded states counts as never imported.
+ * Returns the states after an import that changes the pairs of `selected`. If no prompt or fragment is left, returns a
+ * state that no prompt has, because a workspace without recorded states counts as a workspace without an import.
  */
 const listStates = (
   workspace: WorkspaceId,
@@ -134,8 +134,8 @@ interface PlanOptions {
 }
 
 /**
- * Returns a function that finds the id of a folder or tag by its name, because files refer to them by name. If several
- * items have the name, the first is used. If there is none, adds a new item to `added`.
+ * Returns a function that finds the id of a folder or tag by its name, because files refer to folders and tags by name.
+ * If several items have the name, the first item is used. If no item has the name, adds a new item to `added`.
  */
 const makeFinder = <A extends { readonly id: string; readonly name: string }>(
   items: ReadonlyArray<A>,
@@ -233,7 +233,7 @@ export type ImportPlan = readonly [ContentEdit, FileImport]
  * contains it.
  *
  * Without `overwrite`, the plan fails if it would undo an edit that was made in the workspace since the latest import.
- * Before the first import, there is nothing to compare with.
+ * The first import never fails for this reason, because there is no earlier import to compare with.
  *
  * @param files the result of `parseFiles`
  */
@@ -267,7 +267,7 @@ export const planImport = (
     }
   )
 
-/** Converts the problems of prompts and fragments of a plan's edit to problems of the files that describe them. */
+/** Converts problems of the prompts and fragments in a plan's edit to problems of the files that describe them. */
 export const locateInFiles = (
   { problems, count }: InvalidContent,
   plan: ImportPlan | undefined

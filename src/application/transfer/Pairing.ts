@@ -20,8 +20,8 @@ export interface ContentItem {
 }
 
 /**
- * A prompt or fragment of a workspace, the file that describes it, or both; and the hashes of its states: in the
- * workspace unless it is archived, in the file, and after the latest import.
+ * A prompt or fragment of a workspace, the file that describes it, or both. The hashes are of its state in the
+ * workspace (undefined if it is archived), in the file, and after the latest import.
  */
 export interface Pair {
   readonly kind: ContentState["kind"]
@@ -70,8 +70,8 @@ const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
 }
 
 /**
- * Derives the id of a new prompt or fragment: the version 5 UUID of the id in the file (or of its path) in the
- * namespace of the workspace. An id that is an earlier path of the file gives the UUID of that path.
+ * Derives the id of a new prompt or fragment: the version 5 UUID, in the namespace of the workspace, of the id in the
+ * file or, without an id, of the path. If the id in the file is an earlier path, the result is the UUID of that path.
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
@@ -82,7 +82,7 @@ const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
 }
 
-/** Replaces the names of fragments, by which a file refers to them, with their ids. */
+/** Replaces the names by which a file refers to fragments with the ids of the fragments. */
 const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, string>): ContentState => {
   if (state.kind === "fragment") return state
   const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
@@ -94,12 +94,12 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
 
 /**
  * Pairs the prompts and fragments of a workspace with the files of a directory. Returns a pair for each file, in the
- * order of the files, and then for each prompt and fragment without a file.
+ * order of the files, and then a pair for each prompt and fragment without a file.
  *
- * The id in a file's front matter denotes a prompt or fragment that the workspace has, or had after the latest import.
- * It may be archived or deleted since. Any other file gets an id that is derived from the workspace. So an id of
- * another workspace is never used, and every import of a file finds the same prompt. Fails if two files describe the
- * same prompt or fragment.
+ * An id in front matter is used if the workspace has this prompt or fragment, or had it after the latest import. The
+ * prompt or fragment may be archived or deleted by now. Any other file gets an id that is derived from the workspace.
+ * So an id of another workspace is never used, and every import of a file finds the same prompt. Fails if two files
+ * describe the same prompt or fragment.
  *
  * @param files the result of `parseFiles`, which has fragments before prompts
  */
@@ -156,9 +156,8 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 }
 
 /**
- * Like `pairWithFiles`, but also fails if a file gives a prompt the name of another file's prompt
- * (docs/names.md). Prompts may keep a name that they already share, and titles without Latin letters and digits may have
- * the same slug.
+ * Pairs as `pairWithFiles` does. Also fails if a file gives a prompt the name of another file's prompt (docs/names.md).
+ * Prompts may keep a name that they already share, and titles without Latin letters and digits may have the same slug.
  */
 export const pairForImport = (
   ...input: Parameters<typeof pairWithFiles>

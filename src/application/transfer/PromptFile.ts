@@ -67,7 +67,7 @@ type Parsed<A> = Result.Result<A, ReadonlyArray<Problem>>
 /**
  * Splits a text into consecutive parts. `mark` is the byte order mark, if there is one. Without front matter, `opening`
  * is undefined. If the first line ends with CRLF, converts all line endings to LF first, because Git may have converted
- * them.
+ * LF to CRLF.
  */
 export const splitText = (text: string) => {
   const hasWindowsLineEndings = /^[^\n]*\r\n/.test(text)
@@ -136,13 +136,13 @@ const parseText = (
 const withDefault = <A>(schema: Schema.Codec<A, A>, value: A) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
 
-/** A map with these keys and no others. */
+/** A map with these keys and no other keys. */
 const makeMap = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct(fields).annotate({
     messageUnexpectedKey: `unknown key; the keys are ${Object.keys(fields).join(", ")}`
   })
 
-/** The id in a file: a UUID, or the earlier path from which the file got its id when it contained none. */
+/** The id in a file: a UUID, or the earlier path of the file from which its id was derived. */
 const makeId = (folder: "prompts" | "fragments") =>
   Schema.String.check(
     Schema.makeFilter((id) =>
@@ -188,7 +188,7 @@ const FragmentFrontMatter = makeMap({
   name: Schema.optionalKey(Fragment.fields.name)
 })
 
-/** The rule that a value of the wrong type breaks, with the remedy. */
+/** The message for a value of the wrong type, by the expected type: the rule, with the remedy if needed. */
 const expectedValues: Readonly<Record<string, string>> = {
   String: 'must be a text: put quotes around the value, such as "12"',
   Boolean: "must be true or false, without quotes",
@@ -258,7 +258,7 @@ const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
 export const parseFile = (path: string, text: string): Parsed<PromptFile> =>
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text)
 
-/** Returns a problem for each fragment of a prompt that has no file. */
+/** Returns a problem for each of a prompt's fragments that has no file. */
 const findMissingFragments = ({ path, state }: PromptFile, texts: Texts): ReadonlyArray<Problem> =>
   (state.kind === "prompt" ? state.fragments : [])
     .map(({ fragment_id }) => `fragments/${fragment_id}${extension}`)

@@ -9,12 +9,12 @@ import { type ContentState, getContent } from "./ContentState.ts"
 /** The values of front matter by key. A key whose value is undefined is not written. */
 type FrontMatter = Readonly<Record<string, unknown>>
 
-/** The name by which front matter refers to a fragment, by the id of the fragment. */
+/** Maps the id of each fragment to the name by which front matter refers to the fragment. */
 export type FragmentNames = ReadonlyMap<string, string>
 
 /**
  * Converts a file to its front matter. The title or name is always present. Other values are undefined if they are
- * empty, zero or false. The folder is also undefined if the path denotes it.
+ * empty, zero or false. `folder` is undefined if the path denotes the same folder.
  */
 const toFrontMatter = ({ path, file_id, state }: PromptFile, fragmentNames: FragmentNames): FrontMatter => {
   const id = file_id ?? undefined
@@ -55,15 +55,15 @@ const renderPair = (key: string, value: unknown, isFlow = false): string => {
 }
 
 /**
- * Updates the pairs of YAML whose values differ between `before` and `after`: replaces, adds or removes them. Keeps a
- * comment after a replaced value, and all other text. `Document.toString` would reformat the other text.
+ * Replaces, adds or removes the pairs of YAML whose values differ between `before` and `after`. Keeps a comment after a
+ * replaced value, and all other text. `Document.toString` would reformat the other text.
  */
 const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): string => {
   const keys = Object.keys({ ...before, ...after })
   const changed = new Set(keys.filter((key) => !Equal.equals(before[key], after[key])))
   const { contents } = parseDocument(yaml, yamlOptions)
   let updated = yaml
-  // Starts with the last pair, because a replacement moves all text after it.
+  // The loop starts with the last pair, because a replacement moves all text after the pair.
   for (const { key: keyNode, value } of isMap(contents) ? contents.items.toReversed() : []) {
     if (!isScalar(keyNode) || !keyNode.range || !isNode(value) || !value.range) continue
     const key = String(keyNode.value)
@@ -79,9 +79,9 @@ const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): stri
 }
 
 /**
- * Changes the text of an existing file so that it describes `state`. Changes only what differs, so that formatting and
- * comments stay. If this is not possible, for example because the new content starts with `---`, renders the whole text
- * again.
+ * Changes the text of an existing file so that it describes `state`. Changes only the parts that differ, so that other
+ * formatting and comments stay. If this is not possible, for example because the new content starts with `---`, renders
+ * the whole text again.
  */
 export const updateFile = (
   before: PromptFile,
@@ -108,7 +108,7 @@ export const updateFile = (
   return describesState ? updated : renderFile(after, fragmentNames)
 }
 
-/** Changes a file's text from the state `after` back to `before`. Lines that describe both stay as they are. */
+/** Changes a file's text from the state `after` back to `before`. Lines that describe both states stay as they are. */
 export const renderEarlierFile = (
   path: string,
   text: string,
