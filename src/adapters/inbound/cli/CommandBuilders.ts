@@ -42,9 +42,9 @@ type JsonParams<Params> = Params & { readonly json: typeof json }
 type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer<JsonParams<Params>>
 
 /**
- * Makes a command that prints its result as JSON with `--json`. Otherwise, prints the text of `render`, and the text of
- * `describeHint` to stderr. If the result cannot be printed, the error ends with the text of `describeLoss`, which says
- * what is lost and how to recover. The database is closed before the result is printed.
+ * Makes a command that prints its result: as JSON with `--json`, otherwise as the text of `render`. Without `--json`,
+ * the text of `describeHint` goes to stderr. If the result cannot be printed, the error ends with the text of
+ * `describeLoss`, which says what is lost and how to recover. The database is closed before the result is printed.
  */
 export const makeCommand = <
   const Name extends string,

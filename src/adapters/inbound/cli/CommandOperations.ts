@@ -10,7 +10,7 @@ import type { CommandError } from "./output/CommandError.ts"
 export class CommandOperations extends Context.Service<
   CommandOperations,
   {
-    /** Serves until a stop signal arrives. `demo` creates a demo workspace in an empty embedded database. */
+    /** Serves the API until a stop signal arrives. `demo` creates a demo workspace in an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError>
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */

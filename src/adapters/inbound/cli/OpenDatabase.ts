@@ -14,18 +14,18 @@ import { workspaceVariable } from "./input/Environment.ts"
 import { CommandError, UsageError } from "./output/CommandError.ts"
 import { quote } from "./output/Output.ts"
 
-// These functions open the database until the scope closes. A command calls them after it has checked the command line,
-// so that wrong usage is reported even if there is no database. The scope closes before the command prints its result,
-// because the reader of the output can be slow.
+// These functions open the database until the scope closes. A command calls these functions after it has checked the
+// command line, so that wrong usage is reported even if there is no database. The scope closes before the command
+// prints its result, because the reader of the output can be slow.
 
-/** Returns the use cases of operators and `prompts`. If `migrate` is false, the schema must be current. */
+/** Returns `prompts` and the use cases of operators. If `migrate` is false, the schema must be current. */
 export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
   const { openUseCases } = yield* CommandOperations
   const useCases = yield* openUseCases(migrate)
   return { ...Context.get(useCases, Administration), prompts: Context.get(useCases, Prompts) }
 })
 
-/** Returns the id of the only candidate. Fails with `notFound`, or with the ids of several candidates. */
+/** Returns the id of the only candidate. Fails with `notFound` if there is none, or with the ids of several. */
 const requireOne = <Id extends string, E>(
   kind: "workspaces" | "keys",
   name: string,
@@ -40,7 +40,7 @@ const requireOne = <Id extends string, E>(
   return Effect.fail(new CommandError({ message }))
 }
 
-/** Also returns the id of a workspace that is given by its id or name. Does not check that a given id exists. */
+/** Returns the use cases, and the id of the workspace with this id or name. Does not check that a given id exists. */
 export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migrate?: boolean) {
   const database = yield* openDatabase(migrate)
   const id = parseUuid(idOrName)
@@ -50,8 +50,8 @@ export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migr
 })
 
 /**
- * Also returns the id of a key that is given by its id, or by its name among the keys of the workspace that are neither
- * revoked nor expired. Does not check that a given id exists.
+ * Returns the use cases, and the id of the key with this id or name. A name is looked up among the keys of the
+ * workspace that are neither revoked nor expired. Does not check that a given id exists.
  */
 export const openKey = Effect.fnUntraced(function* ({
   key,
@@ -81,8 +81,8 @@ export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
 })
 
 /**
- * Also returns the id or name by which a prompt is read. If `prompt` is neither an id nor a name, it is a title. The
- * prompt is then found by the name that follows from the title, and must have this title.
+ * Returns what `openPrompts` returns, and the id or name by which a prompt is read. If `prompt` is neither an id nor a
+ * name, `prompt` is a title. The prompt is then looked up by the slug of the title, and must have this title.
  */
 export const openPrompt = Effect.fnUntraced(function* ({
   workspace,

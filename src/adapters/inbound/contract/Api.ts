@@ -45,7 +45,7 @@ const notModified = HttpApiSchema.Empty(304).annotate({ description: "An ETag in
 const withNotModified = <A extends Schema.Top, H extends Schema.Top>(body: A, headers: H) =>
   [HttpApiSchema.WithHeaders(body, headers), HttpApiSchema.WithHeaders(notModified, headers)] as const
 
-/** The options of every endpoint of the API. Effect's codecs are off: `Endpoints.ts` decodes and encodes. */
+/** The options of every endpoint of the API. Effect's codecs are off, because `Endpoints.ts` decodes and encodes. */
 const options = { disableCodecs: true, headers: resourceRequestHeaders } as const
 
 const promptParams = { id: Schema.String }
@@ -138,7 +138,7 @@ const withDocument = <A extends Schema.Top>(body: A) =>
     error: serviceErrors
   }) as const
 
-/** The contracts of the operational paths, except those that only redirect. */
+/** The contracts of the operational paths, except the paths that only redirect. */
 const ServiceGroup = HttpApiGroup.make("service")
   .add(
     HttpApiEndpoint.get("getHealth", "/healthz", withStatus).annotateMerge(
@@ -172,10 +172,10 @@ const ServiceGroup = HttpApiGroup.make("service")
   )
 
 /**
- * The contract of the API (specification 4), without handlers. `Endpoints.ts` gets the types of its handlers and their
- * schemas from this contract, and `OpenApi.ts` generates the OpenAPI document from it. The HttpApi server of Effect is
- * not used: its throughput is 0.3 to 0.5 times that of bare `node:http`, and its router accepts paths that this API
- * rejects.
+ * The contract of the API (specification 4), without handlers. `Endpoints.ts` gets the types and the schemas of its
+ * handlers from this contract, and `OpenApi.ts` generates the OpenAPI document from it. The HttpApi server of Effect is
+ * not used, because its throughput is only 0.3 to 0.5 times the throughput of bare `node:http`, and its router accepts
+ * paths that this API rejects.
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup, ServiceGroup)
 

@@ -16,7 +16,7 @@ export const DataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct
 export const PageEnvelope = <A extends Schema.Top>(item: A) =>
   Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
 
-/** The schema of a response with several resolved prompts, and with their names and versions on request. */
+/** The schema of a response with several resolved prompts and, on request, their names and versions. */
 export const ResolvedEnvelope = Schema.Struct({
   data: Schema.Array(ResolvedPrompt),
   meta: Schema.Struct({

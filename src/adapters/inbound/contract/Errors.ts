@@ -51,14 +51,14 @@ interface ErrorSpec<E> {
   readonly code: string
   readonly message: string | ((error: E) => string)
   readonly headers?: Readonly<Record<string, string>> | ((error: E) => Readonly<Record<string, string>>)
-  /** When the error occurs: a clause for a sentence of the OpenAPI document. */
+  /** The condition under which the error occurs, as a clause for a sentence of the OpenAPI document. */
   readonly condition: string
   readonly subject: ErrorSubject
 }
 
 const badRequest = { status: 400, code: "BAD_REQUEST", message: "Bad request", subject: "request" } as const
 const unauthorized = { status: 401, code: "UNAUTHORIZED", subject: "caller" } as const
-/** The 401 of a key that was sent and rejected. */
+/** The 401 response to a request whose key was rejected. */
 const invalidToken = {
   ...unauthorized,
   headers: { "www-authenticate": 'Bearer realm="api", error="invalid_token"' }

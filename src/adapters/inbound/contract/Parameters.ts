@@ -15,7 +15,7 @@ import { maxVersionNumber } from "../../../domain/Version.ts"
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */
 const Parameter = Schema.String.annotate({ message: "must be given at most once" })
 
-/** A parameter that `parse` converts to a value of `target`. A text that `parse` does not accept breaks the rule. */
+/** A parameter that `parse` converts to a value of `target`. If `parse` returns undefined, the text breaks `rule`. */
 const parsed = <A, E extends string | number>(
   target: Schema.Codec<A, E>,
   rule: string,
@@ -65,7 +65,7 @@ const NamesParameter = parsed(Schema.Literal("true"), "must be true", (text) =>
   text === "true" ? text : undefined
 )
 
-/** The query parameters of the list of resolved prompts: those of the list of prompts, or `prompt`; and `names`. */
+/** The query parameters of the list of resolved prompts. `prompt` excludes the parameters of `ListQuery`. */
 export const ResolvedQuery = Schema.Struct({
   ...ListQuery.fields,
   prompt: Schema.optionalKey(PromptsParameter),

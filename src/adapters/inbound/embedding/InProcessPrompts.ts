@@ -21,7 +21,7 @@ import { readPageEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
-/** The error of a failed read, with the code and message of the same error over HTTP (specification 7). */
+/** The error of a failed read, with the code and message that the HTTP API reports for it (specification 7). */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string
@@ -126,7 +126,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
     const lifecycle = yield* Lifecycle
     const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
-    /** Runs a read for a caller as a promise. An invalid argument rejects the promise. */
+    /** Runs a read for a caller and returns its promise. An invalid argument rejects the promise. */
     const runRead = async <A>(
       caller: HostCaller,
       read: (caller: Caller) => Generator<Effect.Effect<unknown, ApiError>, A>

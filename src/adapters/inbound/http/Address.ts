@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 
 /** The address at which callers reach the API. */
 export interface AddressSettings {
-  /** The URL of the API for callers, from `parsePublicUrl`. Without it, responses contain paths instead of URLs. */
+  /** The URL of the API for callers, from `parsePublicUrl`. Without this URL, responses contain only paths. */
   readonly publicUrl?: string | undefined
   /** The path below which a host mounts the API, such as `/prompts`. The default is the root. */
   readonly basePath?: string
@@ -23,5 +23,5 @@ export const parsePublicUrl = (text: string): string | undefined => {
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
 
-/** Returns the path of a public URL without a trailing slash. In URLs of callers, it precedes every route. */
+/** Returns the path of a public URL without a trailing slash. In URLs of callers, this path precedes every route. */
 export const toPublicPath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")

@@ -108,7 +108,7 @@ export const makeApp = Effect.fnUntraced(function* (
   const app: App = (request) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request)
-      // Both functions set `context.route` before they return, so the span below has the name of the route.
+      // `mounted.respond` and `respond` set `context.route` immediately, so the span below has the name of the route.
       const response =
         mounted !== undefined && splitTarget(request.target).path === mounted.path
           ? mounted.respond(context)
@@ -149,7 +149,7 @@ export const makeApp = Effect.fnUntraced(function* (
     )
   }
 
-  /** Responds with the known response in an outage. Checks the key's expiry, and the rate limits if not done before. */
+  /** Serves the known response. Checks the key's expiry and, unless the request already counted, the rate limits. */
   const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
     Effect.gen(function* () {
       const known = responseCache.findLastKnown(cacheKey)

@@ -46,9 +46,9 @@ export const splitTarget = (rawTarget: string): { readonly path: string; readonl
 
 /**
  * Matches a raw request target against the routes of the API and the operational paths. Returns `undefined` if the path
- * is unknown. Of an absolute-form target, only the path and the query are used. A path must start with the base path.
- * The path is compared byte by byte, without decoding. An additional slash, a different letter case, or any of `%`, `;`
- * and `#` makes it unknown.
+ * is unknown. If the target is in absolute form, its scheme and authority are ignored. The path must start with the
+ * base path. The path is compared byte by byte, without decoding. An additional slash, a different letter case, or any
+ * of `%`, `;` and `#` makes the path unknown.
  */
 export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | undefined => {
   const { path, query } = splitTarget(rawTarget)
@@ -66,7 +66,7 @@ type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 /** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */
 const parseQuery = (query: string): QueryParameters => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
-  // URLSearchParams drops a leading `?`. Without the added `?`, it would drop a `?` of the first name.
+  // URLSearchParams drops a leading `?`. Without the added `?`, it would drop a `?` that begins the first name.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {
     const previous = parameters[name]
     if (previous === undefined) parameters[name] = value
@@ -78,7 +78,7 @@ const parseQuery = (query: string): QueryParameters => {
 
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
-/** The body of the 200 of an endpoint (the 304 has no body), and the value of its `Prompt-Version` header, if any. */
+/** The body of an endpoint's 200 response, and the value of its `Prompt-Version` header, if any. A 304 has no body. */
 type HandlerResult<Spec extends EndpointSpec> = Exclude<Spec["~Success"]["Type"]["body"], void> & {
   readonly promptVersion?: number
 }
@@ -111,7 +111,7 @@ interface ResolvedPage {
   readonly meta: PageMeta
 }
 
-/** Returns the envelope of resolved prompts. If `names` is given, adds their names and versions. */
+/** Returns the envelope of resolved prompts. If `names` is given, adds the names and versions of the prompts. */
 const toResolvedEnvelope = ({ data, meta }: ResolvedPage, names: string | undefined) => {
   const prompts = data.map(({ name, current_version }) => ({ name, version: current_version }))
   return { data: data.map(({ prompt }) => prompt), meta: names === undefined ? meta : { ...meta, prompts } }

@@ -52,7 +52,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const permits = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
   const checks = new Map<string, Fiber.Fiber<Checked, ApiError>>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
-  /** The held requests by workspace, because one statement can change 200,000 workspaces. */
+  /** The held requests, by workspace for a fast lookup. One statement can change 200,000 workspaces. */
   const held = new Map<WorkspaceId, Set<HeldRequest>>()
   let heldCount = 0
   const heldByKey = new Map<ApiKeyId, number>()
@@ -76,7 +76,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       }
   })
 
-  /** Makes the response again, or waits for the check of an equal request that started after the last change. */
+  /** Makes the response again, or waits for a check that an equal request started after the last change. */
   const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
     Effect.suspend(() => {
       const { cacheKey, request } = context
@@ -108,7 +108,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
     const isOutdated = (): boolean => feed.lastContact()?.revisionOf(workspace) !== revision
     const hasEnded = (): boolean => request.isReleased || performance.now() >= endsAt
-    // After a pause, the feed may have missed a change long before its loss is noticed.
+    // After a pause, the feed may have missed a change long before the loss of the feed is noticed.
     const isTrusted = (): boolean =>
       feed.revision() !== undefined || feed.lastContact()?.hasPausedSince() === false
 
@@ -172,7 +172,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       )
     })
 
-  /** Runs `respond`, and holds the request if it may wait and the response is a 304. */
+  /** Runs `respond`, and holds the request if the request may wait and the response is a 304. */
   return (context: RequestContext, respond: Effect.Effect<HttpResponse, ApiError>): typeof respond => {
     const revision = feed.revision()
     return Effect.flatMap(respond, (response) =>

@@ -14,20 +14,20 @@ export interface HttpRequest {
   readonly target: string
   /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** Reads the body, at most once. The body is empty as soon as the response is made or the connection is closed. */
+  /** Reads the body, at most once. The body is empty after the response is made or the connection is closed. */
   readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
   /**
    * Lets the response wait for a change, without a time limit of the transport. The transport calls `release` if the
    * wait must end early. Returns a function to call when the wait has ended, or `undefined` if the response must not
-   * wait. The function is absent if the transport cannot wait.
+   * wait. `startWait` is absent if the transport cannot wait.
    */
   readonly startWait?: (release: () => void) => (() => void) | undefined
 }
 
 /**
- * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. Only an
- * HTTP/1.0 request is also accepted without a `Host` header. The server joins duplicate headers with commas, so a comma
- * in `host` means several headers.
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. An HTTP/1.0
+ * request may also have no `Host` header. The server joins duplicate headers with commas, so a comma in `host` means
+ * several headers.
  */
 export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
   const { host, "transfer-encoding": framing } = headers
@@ -50,10 +50,10 @@ export interface BodyLimits {
 /** Returns true for GET and HEAD, the only methods that this API serves. */
 export const isGetOrHead = ({ method }: HttpRequest): boolean => method === "GET" || method === "HEAD"
 
-/** Bytes, or a text with one character (U+0000 to U+00FF) for each byte. The length of both is the number of bytes. */
+/** Bytes, or a text with one character (U+0000 to U+00FF) for each byte. The length is always the number of bytes. */
 export type Body = Uint8Array | string
 
-/** The largest body that is a text, in bytes. */
+/** The maximum size of a body that is a text, in bytes. */
 const maxTextBytes = 16 * 1024
 
 /**
@@ -127,7 +127,7 @@ export interface Representation {
   readonly etag: string
   /** The response with the status 200. */
   readonly full: HttpResponse
-  /** The headers of the 304, as alternating names and values: those of the 200 that do not describe the body. */
+  /** The headers of the 304, as alternating names and values: the headers of the 200 that do not describe the body. */
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
@@ -145,7 +145,7 @@ const computeEtag = (content: Uint8Array | string): string => `"${hash("sha256",
 /** Encodes JSON, with a strong ETag of its bytes. */
 export const encodeWithEtag = (json: string): BodyWithEtag => {
   const body = encodeBody(json)
-  // `hash` encodes a string in UTF-8. It must not get a string body, whose characters are already bytes.
+  // `hash` encodes a string in UTF-8. The characters of a string body are already bytes, so `hash` gets the JSON.
   return { body, etag: computeEtag(typeof body === "string" ? json : body) }
 }
 
@@ -183,7 +183,7 @@ export const representResource = (content: BodyWithEtag, workspace: WorkspaceId)
 export const isSameRepresentation = (a: Representation, b: Representation): boolean =>
   a.full.headers.every((text, index) => text === b.full.headers[index])
 
-/** Returns the representation of a document, such as `/docs`, which does not change while the process runs. */
+/** Returns the representation of a document that does not change while the process runs, such as `/docs`. */
 export const representDocument = (
   text: string,
   contentType: string,
@@ -230,7 +230,7 @@ export const toErrorResponse = (error: ApiError): HttpResponse => {
   }
 }
 
-/** Returns the response with the header that forbids every cache to store it. */
+/** Returns the response with `Cache-Control: no-store`, so that no cache stores the response. */
 export const forbidStoring = (response: HttpResponse): HttpResponse => {
   const headers = [...response.headers]
   headers[headers.indexOf("cache-control") + 1] = "no-store"
@@ -245,8 +245,8 @@ const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
  * response, because they would serve it for longer than this service may. The response keeps its ETag, so that callers
  * can still make conditional requests.
  *
- * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` has it in
- * seconds, rounded up
+ * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` contains
+ * this time in seconds, rounded up
  */
 export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
   const { headers, ...others } = forbidStoring(response)

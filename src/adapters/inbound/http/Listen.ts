@@ -14,7 +14,7 @@ export interface ListenOptions {
 /**
  * Starts to listen and returns the actual address.
  *
- * @param variables the environment variables that set the address, for the error
+ * @param variables the environment variables that set the address, for the error message
  */
 export const listen = (
   server: Server,

@@ -9,7 +9,7 @@ import type { RequestContext } from "./RequestContext.ts"
  */
 export interface MountedEndpoint {
   readonly path: string
-  /** Responds to a request. Sets the route before it returns, and the caller when the caller is known. */
+  /** Responds to a request. Sets `context.route` before it returns, and `context.caller` when the caller is known. */
   readonly respond: (context: RequestContext) => Effect.Effect<HttpResponse>
 }
 

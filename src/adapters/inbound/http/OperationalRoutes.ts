@@ -32,7 +32,7 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: ""
 })
 
-/** Makes the handler of a document, which the first request renders. If that fails, the next request tries again. */
+/** Makes the handler of a document. The first request renders the document, and the next request retries a failure. */
 const serveDocument = <Module>(
   load: () => Promise<Module>,
   render: (module: Module) => Representation

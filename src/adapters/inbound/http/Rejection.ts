@@ -20,7 +20,7 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
 /** Converts an error of Node's HTTP server to an API error. */
 export const toApiError = ({ code = "" }: NodeJS.ErrnoException): ApiError => parserErrors[code] ?? BadRequest
 
-/** Returns the response to a request that the app does not get. `request` is undefined if it could not be parsed. */
+/** Returns the response to a request that does not reach the app. `request` is undefined if Node could not parse it. */
 export const reject = (error: ApiError, request?: IncomingMessage): Effect.Effect<HttpResponse> =>
   completeRequest(
     {

@@ -7,14 +7,14 @@ import { requestIdPattern } from "../contract/Headers.ts"
 import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 
-/** The facts that are logged and measured. `route` and `caller` are set early: a failed step returns only an error. */
+/** The facts to log and measure. `route` and `caller` are set early, because a failed step returns only an error. */
 interface RequestFacts {
   /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
-  /** True once the request is held. The metrics then omit its duration: it is not the speed of the service. */
+  /** True once the request is held. The metrics omit the duration of a held request, because it includes the wait. */
   isHeld: boolean
   /** The pattern of the route; `undefined` if the path matches no route. */
   route: string | undefined
@@ -53,13 +53,13 @@ export const parseBearerToken = (header: string | undefined): string | undefined
   return token?.includes(",") ? undefined : token
 }
 
-/** Returns the caller's `X-Request-Id`, or a new id if it is invalid or may contain a key, because ids are logged. */
+/** Returns the caller's request id, or a new id if the caller's id is invalid or may contain a key. Ids are logged. */
 export const chooseRequestId = (header: string | undefined): string =>
   header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)
     ? header
     : crypto.randomUUID()
 
-/** A longer wait counts as this time, in seconds. */
+/** The maximum time that a request may wait, in seconds. A longer wait counts as this time. */
 const maxWaitSeconds = 50
 
 /** Matches the next preference of a `Prefer` header (RFC 7240): its name, and its value as a quoted string or a token. */

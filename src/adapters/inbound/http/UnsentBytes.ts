@@ -2,9 +2,9 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { Body, HttpResponse } from "./HttpMessage.ts"
 
 /**
- * Counts the bytes that each workspace holds of a limited memory. A workspace may hold at most half of the bytes that the
- * others leave free, so that one workspace cannot use up the memory. `undefined` stands for the requests without a
- * workspace.
+ * Counts how many bytes of a limited memory each workspace holds. A workspace may hold at most half of the bytes that
+ * the other workspaces leave free, so that one workspace cannot use up the memory. `undefined` stands for the requests
+ * without a workspace.
  */
 export class WorkspaceShares {
   readonly #maxBytes: number
@@ -33,7 +33,7 @@ export class WorkspaceShares {
 /** A response with a body of at most this many bytes is always sent. */
 const smallBodyBytes = 64 * 1024
 
-/** Counts the bytes of response bodies that clients have not received. A buffer of several responses counts once. */
+/** Counts the bytes of response bodies that clients have not received. A buffer that responses share counts once. */
 export class UnsentBytes {
   readonly #shares: WorkspaceShares
   /** The number of unsent responses of each buffer. */
@@ -61,7 +61,7 @@ export class UnsentBytes {
     if (this.#addUser(response.body, -1) === 0) this.#shares.add(response.workspace, -response.body.length)
   }
 
-  /** Adds or removes a response with this body, and returns how many remain. Texts are not shared: Node copies them. */
+  /** Adds or removes a response and returns how many share its body. Node copies texts, so texts are never shared. */
   #addUser(body: Body, change: 1 | -1): number {
     if (typeof body === "string") return change === 1 ? 1 : 0
     const users = (this.#users.get(body) ?? 0) + change

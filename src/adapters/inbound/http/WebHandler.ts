@@ -42,13 +42,13 @@ export const makeWebHandler = Effect.gen(function* () {
   return handler
 })
 
-/** Returns undefined if no web-standard request can represent a request, for example because its method is TRACE. */
+/** Converts a request of Node to a web-standard request. Returns undefined if this is impossible, as for TRACE. */
 const toWebRequest = ({ url = "", method = "", rawHeaders }: IncomingMessage): Request | undefined => {
   try {
     const headers = new Headers()
     for (let i = 0; i < rawHeaders.length; i += 2)
       headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string)
-    // A path that begins with `//` is not a host.
+    // A path that begins with `//` must not be read as a host.
     return new Request(url.startsWith("/") ? `http://localhost${url}` : url, { method, headers })
   } catch {
     return undefined

@@ -19,7 +19,7 @@ import { parseBearerToken, type RequestContext } from "../http/RequestContext.ts
 import { shorten, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 
-/** Maximum number of JSON values in a message. The package needs seconds to check some messages with more values. */
+/** Maximum number of JSON values in a message. The MCP package may need seconds to check a larger message. */
 const maxValues = 2_000
 /** The number of calls of a workspace that run at the same time. A call may resolve a whole page of prompts. */
 const callsPerWorkspace = 2
@@ -45,9 +45,9 @@ const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[
 
 /**
  * Returns true if a request with this `Origin` may be served. The `Origin` of this machine and of the service's own
- * pages is allowed. A request without `Origin` is allowed, because browsers send `Origin` with every POST. `Host` is not
- * compared with `Origin`: an attacker can point the host name of a web page to this machine, and then both headers have
- * that name.
+ * pages is allowed. A request without `Origin` is allowed, because browsers send `Origin` with every POST. `Host` is
+ * not compared with `Origin`, because an attacker can point the host name of a web page to this machine. Both headers
+ * then have this name.
  */
 export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
   if (origin === undefined || origin === publicOrigin) return true
@@ -75,7 +75,7 @@ const parseMessage = (bytes: Uint8Array): unknown => {
 const isValidId = (id: unknown): boolean =>
   typeof id === "string" ? id.length <= maxIdLength : typeof id === "number" || id == null
 
-/** Returns the reason why the package must not get a message, if there is one. */
+/** Returns the reason why a message must not reach the MCP package, if there is a reason. */
 const findProblem = (message: unknown): string | undefined => {
   if (Array.isArray(message)) return "Batches are not supported"
   if (Predicate.isObject(message) && !isValidId(message.id))
@@ -88,14 +88,14 @@ const findProblem = (message: unknown): string | undefined => {
   return undefined
 }
 
-/** Returns the message of a stream of one event. Returns any other body unchanged. */
+/** If a body is a stream with one event, returns the message of this event. Otherwise, returns the body. */
 const unwrapEvent = (body: Buffer): Buffer => {
   const start = "event: message\ndata: "
   const isOneEvent = body.indexOf(start) === 0 && body.indexOf("\n\n") === body.length - 2
   return isOneEvent ? body.subarray(start.length, -2) : body
 }
 
-/** Truncates the texts of a large error, because the package repeats texts of the caller. */
+/** Truncates the texts of a large error, because the MCP package repeats texts of the caller. */
 const cutError = (json: Buffer): Buffer => {
   if (json.length <= maxErrorBytes || json.subarray(0, 10).toString() === '{"result":') return json
   const message = parseMessage(json)

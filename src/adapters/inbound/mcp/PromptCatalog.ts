@@ -31,7 +31,7 @@ const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): Pr
 
 export const makeText = (text: string) => ({ type: "text", text })
 
-/** Makes the functions that read a page of prompts, and one prompt with its arguments. */
+/** Makes `list`, which reads a page of prompts, and `get`, which reads a prompt and fills in its arguments. */
 export const makePromptCatalog = Effect.gen(function* () {
   const repo = yield* PromptRepo
   const prompts = yield* Prompts
@@ -45,7 +45,7 @@ export const makePromptCatalog = Effect.gen(function* () {
       }))
     )
 
-  /** Lists a prompt without arguments if it is too large. Leaves out a prompt that was deleted meanwhile. */
+  /** Returns the list entry of a prompt. A prompt that is too large has no arguments. A deleted prompt has no entry. */
   const listPrompt = (caller: Caller, { id, name, title, description }: NamedPrompt) =>
     resolve(caller, id).pipe(
       Effect.map(({ slots }) => (slots.size > maxSlots ? [] : [...slots])),

@@ -17,14 +17,14 @@ const options = {
   cacheHints: { "prompts/list": listHint, "tools/list": listHint }
 }
 
-/** Accepts all parameters. The methods check them, because the package's errors about parameters can be long. */
+/** Accepts all parameters. The methods check them, because the MCP package's errors about parameters can be long. */
 const anyParams = {
   "~standard": { version: 1, vendor: "none", validate: (value: unknown) => ({ value }) }
 } as const
 
 type Method = (caller: Caller, params: JsonObject) => Effect.Effect<JsonObject, CallError>
 
-/** Makes the factory of the servers. A server responds to one request, whose caller and id are in its `authInfo`. */
+/** Makes the factory of the servers. A server responds to one request, whose caller and id are in `authInfo`. */
 export const makeServerFactory = Effect.gen(function* () {
   const { list, get } = yield* makePromptCatalog
   const gate = yield* ReadGate
@@ -67,7 +67,7 @@ export const makeServerFactory = Effect.gen(function* () {
     const server = new Server(serverInfo, options)
     for (const [name, method] of Object.entries(methods))
       server.setRequestHandler(name, { params: anyParams }, (params, { mcpReq: { signal } }) => {
-        // The package encodes a returned result immediately, so a large result first waits for its turn.
+        // The MCP package encodes a returned result immediately, so a large result first waits for its turn.
         const result = method(caller, params as JsonObject).pipe(
           Effect.tap((result) => gate.runStep(countUnits(result), () => {})),
           Effect.catchCause((cause) => Effect.flip(toError(cause, requestId))),

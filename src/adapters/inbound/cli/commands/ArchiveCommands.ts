@@ -11,7 +11,7 @@ import type { ImportOptions } from "./FileCommands.ts"
 
 // The commands for an archive: import and export.
 
-/** Reads a file, or standard input if the path is `-`. Returns undefined if it is larger than `maxArchiveBytes`. */
+/** Reads a file, or standard input for the path `-`. Returns undefined if the input exceeds `maxArchiveBytes`. */
 const readBytes = async (path: string): Promise<Uint8Array | undefined> => {
   const source: AsyncIterable<Uint8Array> = path === "-" ? process.stdin : createReadStream(path)
   // The operating system allocates memory only for the part of the buffer that is written.
@@ -49,7 +49,7 @@ const describeImport = (
     : `${dryRun ? "Would import" : "Imported"} ${items} into workspace ${workspace_id}: ${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
 }
 
-/** Imports an archive and prints the result. Returns true if anything changes, or would without the dry run. */
+/** Imports an archive and prints the result. Returns true if anything changes or, in a dry run, would change. */
 export const importArchive = Effect.fnUntraced(function* ({ path, dryRun }: ImportOptions) {
   const source = path === "-" ? "standard input" : path
   const imported = yield* Effect.scoped(

@@ -33,7 +33,7 @@ const listEntries = (directory: string): Promise<ReadonlyArray<Dirent>> =>
 const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
   (await listEntries(directory)).filter(({ name }) => name === "prompts" || name === "fragments")
 
-/** Like `listParts`, for a directory that may be missing. */
+/** Lists `prompts/` and `fragments/`, if they exist. If the directory is missing, the list is empty. */
 const listExistingParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
   (await listParts(directory).catch(ignoreMissing)) ?? []
 
@@ -42,7 +42,7 @@ const listExistingParts = async (directory: string): Promise<ReadonlyArray<Diren
  * hidden files and directories, files with other extensions, and everything else in the directory. Fails for a file
  * that is not UTF-8 and for a symbolic link.
  *
- * @param mustHavePrompts makes a directory that does not exist or has no `prompts/` an error
+ * @param mustHavePrompts whether to fail if the directory does not exist or has no `prompts/`
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const texts = new Map<string, string>()
@@ -81,8 +81,8 @@ const requireNoDirectory = async (path: string): Promise<void> => {
 }
 
 /**
- * Writes and removes files of a directory, which is created if it does not exist. Changes nothing if a file cannot have
- * one of the paths. Directories that become empty stay. Not interruptible, so that no file is missing.
+ * Writes and removes files of a directory. Creates a missing directory. Changes nothing if one of the paths to write
+ * cannot be a file. Keeps directories that become empty. Not interruptible, so that no file is missing.
  */
 export const updateDirectory = (
   directory: string,
@@ -129,7 +129,7 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
 
 /**
  * Imports a directory of prompts and prints the result. In a dry run, each change is followed by its diff, unless the
- * diff is empty. Returns true if anything changes, or would change without the dry run.
+ * diff is empty. Returns true if anything changes or, in a dry run, would change.
  */
 export const importFiles = Effect.fnUntraced(function* (
   workspace: string,
@@ -171,7 +171,7 @@ export const importFiles = Effect.fnUntraced(function* (
   return changes.length > 0
 })
 
-/** Exports each prompt and fragment of a workspace to a file. Without `update`, the directory must have no files. */
+/** Exports the prompts and fragments of a workspace to files. Fails if files exist and `update` is false. */
 export const exportFiles = Effect.fnUntraced(function* (
   workspace: string,
   out: string,
@@ -205,7 +205,7 @@ const formatPrompts = makeTableFormatter<PromptInterface>({
   FILE: "path"
 })
 
-/** Checks the earlier state, which may have no prompts. The paths of its problems begin with `against`. */
+/** Checks the earlier state, which may have no prompts. The path of each problem begins with `against`. */
 const checkEarlier = Effect.fnUntraced(function* (against: string) {
   if (!existsSync(against))
     return yield* new UsageError({ message: `the directory of --against does not exist: ${against}` })

@@ -49,7 +49,7 @@ const list = makeCommand(
   },
   Effect.fnUntraced(function* ({ workspace, folder, tag, type }) {
     const { prompts, operator } = yield* openPrompts(workspace)
-    // Reads one page, because a prompt that changes between two reads moves other prompts to other pages.
+    // Reads a single page, because a prompt that changes between two reads could move other prompts between pages.
     const page = { page: 1, per_page: maxInt32 }
     return (yield* prompts.list(operator, { folder_id: folder, tag, type }, page)).items
   }),
@@ -103,7 +103,7 @@ const describeSide = (number: VersionNumber | null): string =>
 
 /**
  * Compares two versions of a prompt by line. A null `to` means the current content. The default of `from` is the last
- * version or, if this version has the current content, the version before the last. So by default, the command shows
+ * version. If the last version has the current content, the default is the version before it, so that the diff shows
  * the latest change.
  */
 const compareVersions = Effect.fnUntraced(function* (

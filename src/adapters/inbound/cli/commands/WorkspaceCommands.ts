@@ -32,7 +32,7 @@ const list = makeCommand(
   formatWorkspaces
 ).pipe(withHelp("List all workspaces", "workspaces list"))
 
-/** Warns if another workspace has the name that a workspace just got. */
+/** Warns if another workspace already has the new name of a workspace. */
 const warnIfNameIsTaken = Effect.fnUntraced(function* (
   workspaces: ReadonlyArray<WorkspaceInfo>,
   { id, name }: WorkspaceInfo

@@ -102,7 +102,7 @@ export const serveVariables = (Object.keys(variables) as ReadonlyArray<VariableN
   (name) => name !== workspaceVariable
 )
 
-/** The variables in the help of the root command, which the commands that open the database read. */
+/** The variables of the commands that open the database. The help of the root command lists these variables. */
 export const commonVariables: ReadonlyArray<VariableName> = [
   "DATABASE_URL",
   "DATABASE_MAX_CONNECTIONS",

@@ -11,7 +11,7 @@ import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain
 import { workspaceVariable } from "./Environment.ts"
 import { parseTimeInput } from "./TimeInput.ts"
 
-// A rule is the two arguments of `Flag.filter` and `Argument.filter`: the check, and the description of valid values.
+// A rule has the arguments of `Flag.filter` and `Argument.filter`: a check, and a description of valid values.
 
 const isName = (text: string): boolean => text !== "" && fitsName(text)
 
@@ -22,7 +22,7 @@ export const emailRule = [
   () => `an email address of at most ${sizes.nameLength} characters`
 ] as const
 
-/** Rejects an empty path, which an unset variable of a script causes: Node would use the current directory. */
+/** Rejects an empty path, for example from an unset shell variable. Node would read it as the current directory. */
 const pathRule = [(text: string): boolean => text !== "", () => "a path that is not empty"] as const
 
 export const pathFlag = (name: string) => Flag.String(name).pipe(Flag.filter(...pathRule))
@@ -39,7 +39,7 @@ export const booleanFlag = (name: string, description: string): Flag.Flag<boolea
 
 export const json = booleanFlag("json", "Print the result as JSON")
 
-/** The id or name of the workspace that the environment selects; undefined if none is set. */
+/** The id or name of the workspace that the environment selects; undefined if the variable is unset. */
 export const defaultWorkspace: Effect.Effect<string | undefined> = Config.option(
   Config.String(workspaceVariable)
 ).pipe(Effect.orDie, Effect.map(Option.getOrUndefined))
@@ -61,7 +61,7 @@ export const workspace = explicitWorkspace.pipe(
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
 )
 
-/** Makes the flag `--workspace` of a command that needs a workspace only for some purpose. */
+/** Makes the flag `--workspace` of a command that needs a workspace only for one purpose. */
 export const workspaceFor = (purpose: string) =>
   explicitWorkspace.pipe(
     Flag.withDefault(defaultWorkspace),
@@ -79,7 +79,7 @@ export const keyArgument = Argument.String("key").pipe(
   )
 )
 
-/** Makes a flag whose value has one form. `parse` returns undefined for any other text. */
+/** Makes a flag whose value must have a certain form. `parse` returns undefined for a text without this form. */
 export const parsedFlag = <A>(
   name: string,
   parse: (text: string) => A | undefined,

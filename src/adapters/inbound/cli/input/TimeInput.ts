@@ -8,11 +8,11 @@ const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86
  *
  * - an ISO 8601 time with an offset
  * - a date, which means the start of that day in UTC
- * - a duration from now of at most 7 digits and a unit, such as `30m`, `12h` or `90d`
+ * - a duration from now, written as at most 7 digits and a unit, such as `30m`, `12h` or `90d`
  * - `now`
  *
  * A time or a date must be in the years 0001 to 9999. The returned function converts the current time to the time that
- * the text means. Both are in milliseconds since the epoch.
+ * the text means. Both times are in milliseconds since the epoch.
  */
 export const parseTimeInput = (text: string): ((now: number) => number) | undefined => {
   if (text === "now") return (now) => now

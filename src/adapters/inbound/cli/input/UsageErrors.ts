@@ -77,13 +77,13 @@ export const describeUsage = (
   const names = listSubcommands(command).map(({ name }) => name)
   if (errors.length === 0)
     return `a command is missing after '${formatPath(path)}': one of ${names.join(", ")}`
-  // If the command is unknown, its flags are unknown too. Only the command is reported.
+  // The flags of an unknown command are unknown too, so only the unknown command is reported.
   const unknownCommand = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
   return (unknownCommand === undefined ? errors : [unknownCommand]).map(describeError).join("; ")
 }
 
 const formatPath = (path: ReadonlyArray<string>): string => ["prompt-retrieval", ...path].join(" ")
 
-/** Adds the command that shows the help to the description of wrong usage. */
+/** Appends to a description of wrong usage the command that shows the help. */
 export const addHelp = ({ path }: FoundCommand, message: string): UsageError =>
   new UsageError({ message: `${message}; see '${formatPath(path)} --help'` })

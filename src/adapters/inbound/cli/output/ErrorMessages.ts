@@ -44,7 +44,7 @@ const listAll = (heading: string, lines: ReadonlyArray<string>, remedy: string):
 const describeMissing = (kind: "key" | "user" | "workspace", name = ""): string =>
   `there is no ${kind} ${quote(name)}; see 'prompt-retrieval ${kind}s list'`
 
-/** The messages of the errors of the use cases. `quote` and `toPrintable` make their parts safe for a terminal. */
+/** The messages for errors of the use cases. `quote` and `toPrintable` make each part safe for a terminal. */
 const messages = {
   ArchiveTooLarge: () =>
     `the archive is larger than ${maxArchiveBytes / 2 ** 20} MiB; copy the database with pg_dump instead`,

@@ -36,7 +36,7 @@ export const Stdout = Context.Reference<(output: string | Uint8Array) => Effect.
   }
 )
 
-/** Prints a result: JSON for scripts, or text for people. Fails if the output does not take the whole result. */
+/** Prints a result as JSON for scripts, or as text for people. Fails if stdout does not take the whole result. */
 export const print = Effect.fnUntraced(function* (value: unknown, text: string) {
   const write = yield* Stdout
   yield* write(`${(yield* AsJson) ? JSON.stringify(value) : text}\n`)
@@ -45,7 +45,7 @@ export const print = Effect.fnUntraced(function* (value: unknown, text: string) 
 export const printExported = (id: WorkspaceId, target: string) =>
   print({ workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
 
-/** Prints the warnings about the files of a directory, unless they are in the JSON of the result. */
+/** Prints the warnings about the files of a directory. With `--json`, the result contains the warnings instead. */
 export const printWarnings = Effect.fnUntraced(function* (warnings: ReadonlyArray<Problem>) {
   if (yield* AsJson) return
   for (const { path, message } of warnings.slice(0, maxProblems))
@@ -83,13 +83,13 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .join("\n")
 }
 
-/** Formats fields, one per line. A field that is null is `-`. */
+/** Formats fields, one per line. A null is shown as `-`. */
 export const formatFields = (fields: Readonly<Record<string, unknown>>): string =>
   alignColumns(Object.entries(fields).map(([name, value]) => [name, formatCell(value)]))
 
 /**
- * Makes the function that formats rows as a table. The keys of `columns` are the headings. The cells of a column are a
- * field of the rows, or the results of a function. A cell that is null is `-`.
+ * Makes the function that formats rows as a table. The keys of `columns` are the headings. A column shows a field of
+ * the rows, or the results of a function. A null is shown as `-`.
  */
 export const makeTableFormatter =
   <Row>(columns: Readonly<Record<string, keyof Row | ((row: Row) => string)>>) =>

@@ -20,8 +20,8 @@ export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
 }
 
 /**
- * Gives a file the permissions of the file that it will replace and, if the system permits it, the owner and group. If
- * the groups still differ, the group gets no permissions, because they would apply to a different group.
+ * Copies the permissions of an existing file to its replacement and, if the system permits it, also the owner and
+ * group. If the groups still differ, the group gets no permissions, because they would apply to a different group.
  */
 const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<void> => {
   await chown(file, uid, gid)
@@ -45,7 +45,7 @@ const replaceFile = async (path: string, existing: Stats | undefined, chunks: Ch
   }
 }
 
-/** Writes a file: creates it, or replaces a regular file atomically. Fails for anything else, such as a directory. */
+/** Creates a file, or replaces a regular file atomically. Fails if the path is anything else, such as a directory. */
 export const writeOutput = (path: string, chunks: Chunks): Effect.Effect<void, CommandError> =>
   Effect.tryPromise({
     try: async () => {

@@ -9,9 +9,9 @@ export const connectionLimits = {
   requestTimeout: 15_000,
   /** The interval at which Node checks the two limits above. */
   connectionsCheckingInterval: 1_000,
-  /** A connection ends if no byte is sent or received for this time. Idle connections have `keepAliveTimeout`. */
+  /** A connection ends if no byte is sent or received for this time. `keepAliveTimeout` applies to idle connections. */
   timeout: 20_000,
-  /** How long an idle connection stays open: longer than the 60 s for which many load balancers reuse it. */
+  /** How long an idle connection stays open. Many load balancers reuse idle connections for 60 s, which is less. */
   keepAliveTimeout: 70_000,
   maxHeaderSize: 16 * 1024,
   maxConnections: 10_000,

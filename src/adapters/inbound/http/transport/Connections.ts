@@ -8,9 +8,9 @@ const doNothing = (): void => {}
 
 /** An in-flight response. */
 interface InFlight {
-  /** Releases the memory that the response holds: the body of its request, and once it is made, its own content. */
+  /** Releases the memory that the response holds: first the body of its request, later the response's own content. */
   releaseMemory: () => void
-  /** Makes the response stop waiting for a change, if it waits. */
+  /** Ends the response's wait for a change, if the response waits. */
   releaseWait: () => void
 }
 
@@ -47,7 +47,7 @@ export class Connections {
 
   /**
    * Tracks the response to a request that has arrived. Returns false if the request must not run, because its
-   * connection is closed or closing. Destroys a connection with `maxPipelined` in-flight responses.
+   * connection is closed or closing. Destroys the connection if it already has `maxPipelined` in-flight responses.
    */
   begin(response: ServerResponse): boolean {
     const { socket } = response.req
@@ -86,7 +86,7 @@ export class Connections {
     const isLast = this.findResponses(response.req.socket).at(-1) === response
     if (!inFlight || !isLast || !this.#areWaitsAllowed || hasUnreadBody(response.req)) return undefined
     inFlight.releaseWait = release
-    // Node destroys an inactive connection unless the response that it is sending has a listener for `timeout`.
+    // Node destroys an inactive connection unless the response that is being sent has a listener for `timeout`.
     response.on("timeout", doNothing)
     return () => {
       inFlight.releaseWait = doNothing
@@ -102,8 +102,8 @@ export class Connections {
   }
 
   /**
-   * Sends the last bytes of a connection, but closes the connection only after `lingerMs`: closing a socket with unread
-   * bytes resets the connection, so the client might lose the last response.
+   * Sends the last bytes of a connection, and closes the connection after `lingerMs`. Closing a socket with unread
+   * bytes at once would reset the connection, and the client might lose the last response.
    */
   closeAfter(socket: Duplex, lastBytes: Uint8Array | string): void {
     socket.end(lastBytes)

@@ -15,8 +15,8 @@ import { UnsentBytes } from "../UnsentBytes.ts"
 import { Connections } from "./Connections.ts"
 
 /**
- * Writes a response, without its body if the request is a HEAD. The connection ends after a response to a request with
- * an unread body. It also ends after a request with an Upgrade header, because Node parses nothing behind this header.
+ * Writes a response, without its body for a HEAD request. The connection ends after the response if the request has an
+ * unread body. It also ends after an Upgrade header, because Node parses nothing behind this header.
  */
 const writeResponse = (response: ServerResponse, content: HttpResponse, connections: Connections): void => {
   const { req: request } = response

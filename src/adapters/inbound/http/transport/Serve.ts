@@ -41,8 +41,8 @@ const drain = (
 }
 
 /**
- * Serves the API until the scope closes, then drains. `/readyz` returns 503, and requests stop waiting for changes. The
- * server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the server's address.
+ * Serves the API until the scope closes. Then `/readyz` returns 503, and requests stop waiting for changes. The server
+ * still accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the server's address.
  */
 export const serve = (options: ServerOptions) =>
   Effect.gen(function* () {
