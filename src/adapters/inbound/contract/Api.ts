@@ -20,7 +20,7 @@ import {
 } from "./Headers.ts"
 import { ListQuery, PageQuery, ResolvedQuery } from "./Parameters.ts"
 
-/** The security scheme of every endpoint. `App.ts` enforces the scheme, because this contract has no handlers. */
+/** The security scheme of every endpoint. `Admission` enforces the scheme, because this contract has no handlers. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "prompt-retrieval/Authorization",
   {
