@@ -35,7 +35,7 @@ export interface PromptBundle {
 export const bundleFormat = "prompt-retrieval-bundle"
 export const bundleFormatVersion = 1
 
-/** A bundle was rejected: it is damaged, was changed by hand, or is not a bundle. */
+/** A bundle was rejected, because it is damaged, was edited by hand, or is not a bundle. */
 export class BundleError extends makeErrorClass("BundleError", PromptClientError) {
   /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
   declare readonly promptId?: string
@@ -66,7 +66,7 @@ export const bundledFields = [
 /** A bundled prompt, or a prompt with some of its fields. */
 type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined }
 
-/** Returns the resolved prompt that the service would return. Absent fields get the values of a fallback. */
+/** Converts a bundled prompt or a fallback to a resolved prompt. Absent fields get the values of a fallback. */
 export const toResolvedPrompt = ({
   id = "",
   title = "",
@@ -91,20 +91,20 @@ export const isResolvedPrompt = (prompt: UnknownJson): boolean =>
   )
 
 /**
- * Returns the text whose hash is the hash of a prompt. The JSON contains no line feed, so different prompts have
- * different texts. The content is not part of the JSON, because encoding it as JSON takes longer than hashing it.
+ * Returns the text to hash for a prompt. The JSON contains no line feed, so different prompts have different texts. The
+ * content is not part of the JSON, because encoding the content as JSON takes longer than hashing it.
  */
 export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string =>
   `${JSON.stringify(bundledFields.map((field) => prompt[field]))}\n${prompt.content}`
 
-/** Returns the text whose hash is the hash of a bundle. */
+/** Returns the text to hash for a bundle. */
 export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha256">>): string =>
   prompts.map(({ sha256 }) => sha256).join("")
 
 /**
  * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle. Rejects with a
  * `BundleError` if a hash does not match; the error names the first prompt whose hash does not match its fields. The
- * hashes detect damage and edits by hand. They are not a signature: a program can compute them for any prompts.
+ * hashes detect damage and edits by hand. They are not a signature, because any program can compute them.
  *
  * @example
  * ```ts

@@ -35,7 +35,7 @@ interface InFlightRead {
   waiters: number
 }
 
-/** Returns true if the headers of a call only identify the request or the caller. Other headers bypass the cache. */
+/** Returns true if the headers of a call only identify the request or the caller. Such a call can use the cache. */
 export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
   Object.keys(headers).every((name) =>
     /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i.test(name)
@@ -58,9 +58,9 @@ export class Cache {
   }
 
   /**
-   * Returns a target's body: from the cache for `ttl` + `maxStale`, otherwise from the service. After `ttl`, the cached
-   * body is also refreshed in the background, with `refreshSettings`. `rejections` is the number of rejections of the
-   * key so far.
+   * Returns a target's body, from the cache for `ttl` + `maxStale`, otherwise from the service. After `ttl`, a call
+   * also refreshes the cached body in the background, with `refreshSettings`. `rejections` is the number of rejections
+   * of the key so far.
    */
   async read(
     target: string,
@@ -82,7 +82,7 @@ export class Cache {
         if (age < this.#maxAge) {
           if (!isPaused) {
             const refresh = this.#startOrJoin(target, refreshSettings, rejections, load)
-            // A waiter that never leaves, so that no caller can abort the refresh.
+            // The refresh has a waiter that never leaves, so that no caller can abort the refresh.
             refresh.waiters++
             refresh.entry.catch(() => {})
           }
@@ -96,7 +96,7 @@ export class Cache {
     return this.#awaitShared(target, settings, rejections, load)
   }
 
-  /** Stores a text that the service has confirmed, unless a younger text is stored. Ends the pauses after failures. */
+  /** Stores a text that the service has confirmed, unless a younger text is stored. Ends all pauses. */
   store(target: string, entry: ConfirmedText): void {
     this.#failures.clear()
     const stored = this.#entries.get(target)
@@ -104,7 +104,7 @@ export class Cache {
     if (!isOutdated) this.#store(this.#entries, target, entry)
   }
 
-  /** Waits for a shared read. A caller's abort ends only its own wait; the last waiter's abort ends the read. */
+  /** Waits for a shared read. An abort ends only the wait of its caller. If no waiter is left, the read ends. */
   #awaitShared(
     target: string,
     settings: CallSettings,
@@ -138,7 +138,7 @@ export class Cache {
     })
   }
 
-  /** Joins an in-flight read, or starts one. Calls with different limits or after a further rejection share no read. */
+  /** Joins or starts a read. Calls share a read only if their limits and their numbers of rejections are equal. */
   #startOrJoin(target: string, settings: CallSettings, rejections: number, load: Loader): InFlightRead {
     const key = [target, settings.timeout, settings.maxRetries, rejections].join(" ")
     const running = this.#inFlight.get(key)
@@ -159,8 +159,8 @@ export class Cache {
   }
 
   /**
-   * Requests a target and stores its entry. After a failure, starts a pause, and does not retry the next request. The
-   * first pauses are random, so that the requests of many clients are spread evenly.
+   * Requests a target and stores the response. A failure starts a pause, and the next request is not retried. The first
+   * pauses are random, so that the requests of many clients are spread evenly.
    */
   async #load(target: string, settings: CallSettings, load: Loader): Promise<ConfirmedText> {
     const previous = this.#entries.get(target)

@@ -15,7 +15,7 @@ interface Runtime {
 }
 
 /**
- * Returns an environment variable. Returns `undefined` if the variable is empty, not set or not readable: Deno throws
+ * Returns an environment variable. Returns `undefined` if the variable is empty, not set or not readable. Deno throws
  * an error if the program has no permission to read the variable.
  */
 export const readVariable = (name: string): string | undefined => {
@@ -28,7 +28,7 @@ export const readVariable = (name: string): string | undefined => {
 
 /**
  * Runs a function that fetches a URL. In Node, the connection of the request does not keep the process running after
- * the connection is established. Until then, and in other runtimes, the function changes nothing.
+ * the connection is established. Before that, and in other runtimes, this function has no effect on the connection.
  */
 export const withoutHolding = async <A>(url: string, fetch: () => Promise<A>): Promise<A> => {
   const channels = (globalThis as Runtime).process?.getBuiltinModule?.("node:diagnostics_channel")

@@ -9,9 +9,9 @@ export class PromptClientError extends Error {
 export interface ErrorResponse {
   /** HTTP status code. */
   readonly status: number
-  /** Machine-readable and stable. */
+  /** Machine-readable code, which is stable. */
   readonly code: string
-  /** Human-readable; the text may change. */
+  /** Human-readable text, which may change. */
   readonly message: string
   /** The response's `X-Request-Id`. Include it when you ask for support. */
   readonly requestId?: string | undefined
@@ -21,7 +21,7 @@ export interface ErrorResponse {
 
 /**
  * The service returned an error. Each `code` of the API has a subclass. An error with any other code is an instance of
- * this class.
+ * this class itself.
  */
 export class PromptApiError extends PromptClientError implements ErrorResponse {
   override get name(): string {
@@ -42,7 +42,7 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
 }
 
 /**
- * Makes a class of errors with this name. The name of a class itself would change in minified programs. TypeScript
+ * Makes a class whose errors have this `name`, even in minified programs, which change the names of classes. TypeScript
  * distinguishes the classes by their names.
  */
 export const makeErrorClass = <Name extends string, Args extends Array<unknown>, A extends PromptClientError>(
@@ -86,7 +86,7 @@ export class ResolvedTooLargeError extends makeErrorClass("ResolvedTooLargeError
 
 /**
  * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait: the received number
- * or, if no request was sent, the remaining seconds of the client's delay. The client itself waits at most one minute.
+ * or, if the client sent no request, the remaining seconds of its delay. The client itself waits at most one minute.
  */
 export class RateLimitedError extends makeErrorClass("RateLimitedError", PromptApiError) {}
 
@@ -101,7 +101,7 @@ export class ServiceUnavailableError extends makeErrorClass("ServiceUnavailableE
 
 /**
  * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed or unexpected JSON,
- * or the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
+ * or the response to an unknown path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
  */
 export class InvalidResponseError extends makeErrorClass("InvalidResponseError", PromptClientError) {
   declare readonly status: number
@@ -133,9 +133,10 @@ export const getStatus = (error: unknown): number | undefined => (error as Parti
 export const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * Returns true if the service did not decide about the request: no complete response arrived in time, its status is 402
- * or transient, or it is a redirect or a success with an unexpected body. Any other error is a decision, even if a
- * proxy sent the response. The client must not hide a decision behind a substitute text.
+ * Returns true if the service did not decide about the request. This means that no complete response arrived in time,
+ * or that the response has the status 402 or a transient status, is a redirect, or is a success with an unexpected
+ * body. Any other error is a decision, even if a proxy sent the response. The client must not hide a decision behind a
+ * substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)

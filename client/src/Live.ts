@@ -17,8 +17,8 @@ import type { ConfirmedText, ResponseInfo, Transport } from "./transport/Transpo
 /** Options of `live`. */
 export interface LiveOptions {
   /**
-   * Called after the text of a prompt has changed, or another prompt has joined the selection. Gets the selected name or id
-   * or, with a filter, the name of the prompt. If the function throws, its error is an unhandled rejection.
+   * Called after the text of a prompt has changed, or another prompt has joined the selection. Receives the selected
+   * name or id or, with a filter, the prompt's name. If the function throws, its error is an unhandled rejection.
    */
   readonly onChange?: ((prompt: string) => void) | undefined
 }
@@ -34,16 +34,16 @@ export interface Live {
 export interface LiveSettings extends LiveOptions {
   readonly transport: Transport
   readonly limits: CacheLimits
-  /** The limits of requests that do not wait. */
+  /** The limits of requests that do not wait for changes. */
   readonly call: CallSettings
-  /** The live prompts of the client that are not closed. If undefined, the prompts are only loaded. */
+  /** The live prompts of the client that are not closed. If undefined, the prompts are loaded once. */
   readonly lives?: Set<LivePrompts>
 }
 
 /** A page of the selection. One request at a time keeps the page current. */
 interface LivePage {
   readonly controller: AbortController
-  /** Resolves after the first request; to the error if the request failed. */
+  /** Resolves after the first request. If this request failed, resolves to the error. */
   loaded?: Promise<unknown>
   /** The prompts, by id and by name. */
   entries: ReadonlyMap<string, ConfirmedText>
@@ -53,10 +53,10 @@ interface LivePage {
   isWaiting?: boolean
 }
 
-/** A request must end at most this much later than its wait, in milliseconds. */
+/** The maximum time from the end of a wait to the end of its request, in milliseconds. */
 const marginMs = 10_000
 
-/** Loads the prompts of a selection; with `lives`, keeps them current (states, events, invariants: docs/client.md). */
+/** Loads the prompts of a selection. With `lives`, keeps them current (states, events, invariants: docs/client.md). */
 export class LivePrompts implements Live {
   readonly #selection: NormalSelection
   readonly #settings: LiveSettings
@@ -66,7 +66,7 @@ export class LivePrompts implements Live {
   readonly #pages: Array<LivePage> = []
   /** The last text of each prompt, by name. */
   readonly texts = new Map<string, ConfirmedText>()
-  /** The totals of the responses: how many prompts the selection has. */
+  /** The different numbers of selected prompts that the responses have reported. */
   readonly totals = new Set<number>()
 
   constructor(selection: NormalSelection, settings: LiveSettings) {
@@ -76,8 +76,8 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Loads all pages. Rejects if a request fails. If the prompts are kept current, rejects only if the service rejects a
-   * request.
+   * Loads all pages. If the prompts are kept current, rejects only if the service rejects a request. Otherwise, rejects
+   * if any request fails.
    */
   async load(): Promise<void> {
     this.#resize(1)
@@ -98,10 +98,10 @@ export class LivePrompts implements Live {
     this.close()
   }
 
-  /** Returns the text of the prompt with this name or id, unless there is none or it is too old. */
+  /** Returns the text of the prompt with this name or id, unless no text exists or the text is too old. */
   find(prompt: string): CacheResult | undefined {
     const { transport, limits } = this.#settings
-    // A prompt that moves can be on two pages for a moment. An edited prompt moves to an earlier page.
+    // A prompt can be on two pages for a moment. The earlier page is newer, because an edit moves the prompt forward.
     for (const { entries, info, isWaiting } of this.#pages) {
       const entry = entries.get(prompt)
       if (!entry || info?.rejections !== transport.key.rejections) continue
@@ -118,7 +118,7 @@ export class LivePrompts implements Live {
     for (const { controller } of this.#pages.splice(count)) controller.abort()
   }
 
-  /** Adds or ends pages, so that there are as many as `total` prompts need. */
+  /** Adds or ends pages until their number is right for `total` prompts. */
   #resize(total: number): void {
     const count = Math.ceil((this.#selection.names?.length ?? Math.max(total, 1)) / this.#size)
     this.#truncate(count)
@@ -130,13 +130,13 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Sends requests for a page until its controller is aborted; without `lives`, only one. Each later request asks the
-   * service to wait for a change, but only for a second while the texts are stale, to confirm the texts soon.
+   * Sends requests for a page until its controller is aborted. Without `lives`, sends one request. Each later request
+   * asks the service to wait for a change. While the texts are stale, the wait is one second, to confirm them soon.
    */
   async #keepCurrent(page: LivePage, number: number, onResponse: (error?: unknown) => void): Promise<void> {
     const { transport, limits, call, lives } = this.#settings
     const { signal } = page.controller
-    // Less than `ttl`, so that the texts stay current.
+    // The wait is less than `ttl`, so that the texts stay current.
     const wait = Math.min(Math.floor(limits.ttl / 1_200) || 1, 50)
     // Many clients lose their requests at the same moment. The random pauses spread the next requests over one wait.
     const pauseAtRandom = () => wait * 1_000 * Math.random()
@@ -187,8 +187,8 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Stores the prompts of a page as bodies of responses for one prompt each, reports the changes, and adapts the number of
-   * pages. The bodies have no ETag, because the ETag of the page is not valid for them.
+   * Stores each prompt of a page as the body of a response for one prompt, reports the changes, and adapts the number
+   * of pages. The bodies have no ETag, because the ETag of the page is not valid for them.
    */
   #update(page: LivePage, { data, meta }: UnknownJson, info: ResponseInfo): void {
     const entries = new Map<string, ConfirmedText>()

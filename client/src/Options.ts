@@ -31,7 +31,7 @@ interface SharedOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** Options of the cache. The default times are those that the service allows shared caches. */
+/** Options of the cache. The default times are the times that the service allows for shared caches. */
 export interface CacheOptions {
   /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined
@@ -52,8 +52,8 @@ export interface ClientOptions extends SharedOptions {
    */
   readonly apiKey?: string | undefined
   /**
-   * URL of the service, without `/api/v1`. A path is kept as a prefix of every request's path. Default: the environment
-   * variable `PROMPT_RETRIEVAL_URL`, or `http://127.0.0.1:3000`.
+   * URL of the service, without `/api/v1`. A path in the URL becomes a prefix of every request's path. Default: the
+   * environment variable `PROMPT_RETRIEVAL_URL`, or `http://127.0.0.1:3000`.
    */
   readonly baseUrl?: string | undefined
   /** The function that sends requests. Default: `globalThis.fetch`. */
@@ -104,7 +104,7 @@ export const requireKnown = (options: object, known: object, prefix = ""): void 
     if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
 }
 
-/** Returns an integer from `minimum` to the maximum delay of a timer. Otherwise throws a `RangeError`. */
+/** Returns `value` if it is an integer from `minimum` to a timer's maximum delay. Otherwise, throws a `RangeError`. */
 const requireInteger = (name: string, value: number, minimum: number): number => {
   if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
   throw new RangeError(`${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
@@ -139,7 +139,7 @@ export const toSettings = (options: CallOptions = {}, defaults: CallSettings): C
   }
 }
 
-/** Returns the URL without trailing slashes. The error does not repeat the URL, because it may contain credentials. */
+/** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */
 const normalizeBaseUrl = (baseUrl: string): string => {
   if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")

@@ -46,7 +46,7 @@ export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
   readonly #defaults: CallSettings
-  /** Identifies the service and the key. The clients of `withOptions` share state only within an account. */
+  /** Identifies the service and the key. Clients share state only if their accounts are equal. */
   readonly #account: string
   readonly #cacheLimits: CacheLimits
   #cache: Cache | undefined
@@ -81,11 +81,11 @@ export class PromptClient {
   }
 
   /**
-   * Returns a client with other options. An absent option does not change; an option that is `undefined` gets its
+   * Returns a client with other options. An absent option keeps its value. An option that is `undefined` gets its
    * default.
    *
-   * If the key and the service do not change, a 401, 403 or 429 to one client takes effect in both clients. If `fetch`,
-   * `headers` and `cache` do not change either, the clients also share the cache.
+   * If the key and the service do not change, a 401, 403 or 429 that one client receives affects both clients. If
+   * `fetch`, `headers` and `cache` do not change either, the clients also share the cache.
    */
   withOptions(options: ClientOptions): PromptClient {
     const client = new PromptClient({ ...this.#options, ...options })
@@ -101,9 +101,9 @@ export class PromptClient {
   }
 
   /**
-   * Loads resolved prompts into the cache, with one request per 100 prompts. The results are stored under the given names
-   * and ids or, with a filter, under the names of the prompts. Rejects if a request fails, if the client has no cache
-   * (`TypeError`), and if the cache is smaller than the selection (`RangeError`).
+   * Loads resolved prompts into the cache, with one request per 100 prompts. The results are stored under the given
+   * names and ids or, with a filter, under the names of the prompts. Rejects if a request fails, if the client has no
+   * cache (`TypeError`), or if the cache is smaller than the selection (`RangeError`).
    */
   async prefetch(selection: PromptSelection, options: PrefetchOptions = {}): Promise<PrefetchResult> {
     const { maxEntries } = this.#cacheLimits

@@ -1,7 +1,7 @@
 import type { ResolvedPrompt } from "./Resources.ts"
 
 /**
- * The name of a prompt, and the slots that its resolved content leaves to the caller. `pull` generates a constant of
+ * The name of a prompt, and the slots of its resolved content, which the caller fills. `pull` generates a constant of
  * this type for each prompt.
  */
 export interface PromptReference<Slots extends string = string> {
@@ -36,13 +36,13 @@ export type ResolvedFor<Prompt> = Prompt extends PromptReference
 /** A value that fills a slot. */
 export type SlotValue = string | number | boolean
 
-/** One value for each slot, and no others. */
+/** One value for each slot, and no other values. */
 type ExactVariables<Slots extends string> = string extends Slots
   ? Readonly<Record<string, SlotValue>>
   : [Slots] extends [never]
     ? Readonly<Record<string, never>>
     : { readonly [Name in Slots]: SlotValue }
 
-/** The variables that `fillSlots` takes: any for a text, exactly one per slot for the result of a typed reference. */
+/** The variables for `fillSlots`: any variables for a text, or one per slot for the result of a typed reference. */
 export type VariablesFor<Prompt> =
   Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

@@ -147,7 +147,7 @@ export interface Page<A> extends Provenance {
 export interface PageParams {
   /** Page number, starting at 1. Default: 1. */
   readonly page?: number | undefined
-  /** Maximum number of items per page, from 1; the service caps it at 100. Default: 20. */
+  /** Maximum number of items per page, at least 1. The service reduces larger numbers to 100. Default: 20. */
   readonly per_page?: number | undefined
 }
 

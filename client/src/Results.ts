@@ -23,7 +23,7 @@ const toResult = <Result>(envelope: object, details: ResultDetails): Result => {
   return envelope as Result
 }
 
-/** Makes the result of a text that comes from the service. `name` addresses the prompt. */
+/** Makes the result of a text that comes from the service. `name` is the name or id of the prompt. */
 export const toServiceResult = <Result>(
   { text, info, source = info.source }: CacheResult,
   name: string | undefined
@@ -41,7 +41,7 @@ export const toServiceResult = <Result>(
   })
 }
 
-/** Makes the result of a bundled text or a fallback. Absent fields get fixed values. */
+/** Makes the result of a bundled text or a fallback. Absent fields get the values that `toResolvedPrompt` sets. */
 export const toSubstitute = (
   source: "bundled" | "fallback",
   name: string,
@@ -83,7 +83,7 @@ export const traceAttributes = ({
 /** A result with the response that confirmed it. */
 export type WithResponse<Result, Response = PromptResponse> = Result & { readonly response: Response }
 
-/** A call. Await it for its result. */
+/** A call. Await the call for its result. */
 export interface Call<Result, Response = PromptResponse> extends Promise<Result> {
   /** Resolves to the response that confirmed the result. */
   asResponse(): Promise<Response>
@@ -100,7 +100,7 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
 }
 
 /**
- * A list. Await it for one page, or iterate over it for all items from that page on.
+ * A list. Await the list for one page, or iterate over the list for all items from that page on.
  *
  * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
  * iteration, no item is returned twice, but an item that moves to an earlier page may be missed.

@@ -15,7 +15,7 @@ export interface NormalSelection {
   readonly filter?: PromptFilter
 }
 
-/** Throws a `TypeError` if the selection, or a prompt in it, is not of the right kind. */
+/** Normalizes a selection. Throws a `TypeError` if the selection or one of its prompts has the wrong type. */
 export const normalizeSelection = (selection: PromptSelection): NormalSelection => {
   if (Array.isArray(selection)) return { names: [...new Set(selection.map(toName))] }
   if (isObject(selection) && !(Symbol.iterator in selection)) return { filter: selection as PromptFilter }

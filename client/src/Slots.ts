@@ -26,7 +26,7 @@ const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 /**
  * Replaces each `{{name}}` slot of a text, or of the `data` of `getResolved`, with the variable of that name. Inserted
  * text is not searched for further slots. Variables without a slot are ignored at run time. If `data` comes from a
- * typed reference, a missing or misspelled variable does not compile.
+ * typed reference, a missing or misspelled variable is a compile-time error.
  *
  * Throws a `MissingVariablesError` that names every slot without a variable.
  *
@@ -58,8 +58,8 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
 }
 
 /**
- * Converts the `data` of `getResolved` to a message. The role follows from the type of the prompt; the content is the
- * text with its slots filled, as by `fillSlots`.
+ * Converts the `data` of `getResolved` to a message. The type of the prompt determines the role. `fillSlots` fills the
+ * slots of the content.
  *
  * @example
  * ```ts

@@ -91,9 +91,7 @@ export const toExpiryTime = (expires_at: Timestamp | null): number =>
 
 const isExpired = (expires_at: Timestamp | null, now: number): boolean => now >= toExpiryTime(expires_at)
 
-/**
- * The times of a key's revocation and expiry; null means never. A revoked key does not work, even before `revoked_at`.
- */
+/** The times of a key's revocation and expiry; null means never. A key with `revoked_at` never works. */
 export interface KeyLifetime {
   readonly revoked_at: Timestamp | null
   readonly expires_at: Timestamp | null

@@ -13,9 +13,7 @@ export const Uuid = Schema.String.check(
   })
 ).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
 
-/**
- * Parses a UUID with dashes, without braces, in any case. Returns the lowercase UUID, or `undefined` for other text.
- */
+/** Parses a UUID with dashes, without braces, in any case. Returns it in lowercase, or `undefined` for other text. */
 export const parseUuid = (text: string): string | undefined => {
   if (text.length !== 36) return undefined
   const lower = text.toLowerCase()

@@ -24,13 +24,13 @@ import * as Logging from "./telemetry/Logging.ts"
 /** An error that stops a command: `Unavailable`, or an error with a message for the operator. */
 type RuntimeError = Unavailable | { readonly _tag: string; readonly message: string }
 
-/** The text before the messages of some errors, which names the variables to change. */
+/** The prefixes of some error messages. A prefix names the environment variable to change. */
 const prefixes: Readonly<Record<string, string>> = {
   DataDirectoryBusy: "DATA_DIR: ",
   DataDirectoryUnusable: "DATA_DIR: "
 }
 
-/** Finds the reason why the database is unavailable, and converts any other error. */
+/** Converts an error to a `CommandError`. For `Unavailable`, finds the reason why the database is unavailable. */
 const toCommandError = Effect.fnUntraced(function* (
   error: RuntimeError,
   { databaseUrl, dataDir }: ServiceConfig
@@ -111,9 +111,9 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
 const interruptedExitCode = 130
 
 /**
- * Runs the command line with its arguments and exits the process. Logs and errors go to stderr, results to stdout. If a
- * signal interrupts a command and the command stops in time, the exit code is 0 for `serve` and 130 for any other
- * command.
+ * Runs the command line with its arguments and exits the process. Logs and errors go to stderr, and results go to
+ * stdout. If a signal interrupts a command and the command stops in time, the exit code is 0 for `serve` and 130 for
+ * any other command.
  */
 export const main = (args: ReadonlyArray<string>): void => {
   const isServe = args[0] === "serve"

@@ -36,7 +36,7 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/** Logs warnings and errors to stderr by default. Makes no spans, because nothing exports them. */
+/** Logs to `logger`; by default, logs warnings and errors to stderr. Creates no spans, because nothing exports them. */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
     logger === undefined
@@ -57,7 +57,7 @@ const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
  */
 const startServing = Effect.gen(function* () {
   const { markServing } = yield* Lifecycle
-  // A server that accepts connections may stay silent.
+  // A server may accept a connection and never respond.
   const boundedCheck = Effect.timeoutOrElse(checkSchema, {
     duration: "5 seconds",
     orElse: () => Effect.fail(Unavailable)
@@ -91,8 +91,8 @@ const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
 })
 
 /**
- * Starts the API inside another Node service, on a PostgreSQL server whose schema is current: `prompt-retrieval
- * migrate` updates the schema.
+ * Starts the API inside another Node service, on a PostgreSQL database with a current schema. The command
+ * `prompt-retrieval migrate` updates the schema.
  *
  * Rejects with a `TypeError` that names the invalid or unknown option, or with an `Error` if the schema is not current
  * or its tables are not readable. If PostgreSQL is unavailable, the API still starts. Reads then return 503 until

@@ -17,19 +17,19 @@ export interface PromptApiOptions {
   /** The rate limits, in requests per minute. Default: 100 per key and 500 per process. */
   readonly rateLimits?: Partial<RateLimits> | undefined
   /**
-   * How long `handler` serves known responses while the database is unreachable, in milliseconds since the last contact.
-   * Known responses were current at that contact. 0 turns this off. Default: 300,000.
+   * How long `handler` serves known responses while the database is unreachable, in milliseconds since the last
+   * contact. Known responses were current at that contact. 0 disables known responses. Default: 300,000.
    */
   readonly outageMaxAge?: number | undefined
   /** Receives log lines. `console` is a valid logger. Default: warnings and errors go to stderr as JSON lines. */
   readonly logger?: HostLogger | undefined
-  /** True to collect the metrics that `metrics` of the API returns. Default: false. */
+  /** True to collect the metrics that `PromptApi.metrics` returns. Default: false. */
   readonly metrics?: boolean | undefined
   /** The prefix of all paths of the API, such as `/prompts`. Default: none. */
   readonly basePath?: string | undefined
   /**
    * The URL at which callers reach the API, such as `https://example.com/prompts`. The API uses this URL as the server
-   * in `/openapi.json` and for redirects. Default: none, so that both contain only paths.
+   * in `/openapi.json` and for redirects. Default: none. The document and the redirects then contain only paths.
    */
   readonly publicUrl?: string | undefined
 }

@@ -36,7 +36,7 @@ const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits,
     mcp: mcp ? "on" : "off"
   })
 
-// Optional parts are imported only if the configuration enables them, because each import makes the start slower.
+// Optional modules are imported only if the configuration enables them, because each import makes the start slower.
 
 /** Exports spans and metrics to the configured collector. If no collector is configured, no spans are created. */
 const exportLayer = ({ otlpEndpoint }: ServiceConfig) =>

@@ -1,6 +1,6 @@
 import { constants } from "node:os"
 
-/** For this many milliseconds, a second signal is a duplicate: under npm, Ctrl+C sends the signal twice. */
+/** A second signal within this many milliseconds is a duplicate, because Ctrl+C under npm sends the signal twice. */
 const duplicateSignalWindowMs = 250
 
 const forceExit = (exitCode: number, reason: string): void => {
@@ -9,8 +9,8 @@ const forceExit = (exitCode: number, reason: string): void => {
 }
 
 /**
- * Limits the shutdown that the first SIGINT or SIGTERM starts. The process exits immediately if the shutdown takes
- * longer than `stopTimeoutMs`, or if a second signal arrives that is not a duplicate.
+ * Limits the time of the shutdown that the first SIGINT or SIGTERM starts. The process exits immediately if the
+ * shutdown takes longer than `stopTimeoutMs`, or if a second signal arrives that is not a duplicate.
  */
 export const installSignalHandlers = (stopTimeoutMs: number): void => {
   let firstSignalAt: number | undefined

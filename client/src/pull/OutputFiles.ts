@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path"
 import { CommandError } from "./CommandError.ts"
 
-/** Reads a file, with the line endings of Unix. Returns `undefined` if the file does not exist. */
+/** Reads a file, and converts its line endings to LF. Returns `undefined` if the file does not exist. */
 export const readText = (directory: string, name: string): string | undefined => {
   try {
     return readFileSync(join(directory, name), "utf8").replaceAll("\r\n", "\n")

@@ -21,7 +21,7 @@ export const listSlots = (content: string): ReadonlyArray<string> => {
 }
 
 const toBundledPrompt = (name: string, data: UnknownJson, version: number | undefined): BundledPrompt => {
-  // The name becomes a part of a program.
+  // The name becomes part of a generated program.
   if (!isResolvedPrompt(data) || !/^[a-z0-9_-]+$/.test(name))
     throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
   const content = data.resolved_content
@@ -44,10 +44,10 @@ const readOptions = (baseUrl: string | undefined) => {
   }
 }
 
-/** Maximum number of times that the list is read because it changes. */
+/** Maximum number of reads of the list if the list keeps changing. */
 const maxReads = 20
 
-/** Reads the text of every selected prompt, by name. */
+/** Reads the selected prompts. Returns their texts by name. */
 const readTexts = async (filter: PromptFilter, settings: LiveSettings): Promise<LivePrompts["texts"]> => {
   let lastNames: string | undefined
   for (let reads = 0; reads < maxReads; reads++) {
@@ -59,7 +59,7 @@ const readTexts = async (filter: PromptFilter, settings: LiveSettings): Promise<
     if (otherTotals.length > 0) continue
     if (total === texts.size) return texts
     const names = [...texts.keys()].sort().join(" ")
-    // If the names are the same twice, the list has not changed: the service leaves out prompts.
+    // If two reads return the same names, the list has not changed, so the service leaves out prompts.
     if (names === lastNames)
       throw new CommandError(
         `the service cannot resolve ${total! - texts.size} of ${total} prompts, because they are too large; ` +

@@ -8,7 +8,7 @@ import { readText, writeFiles } from "./OutputFiles.ts"
 import { readPrompts } from "./PromptReader.ts"
 import { isTypesFile, renderTypes, typesFileName } from "./TypesFile.ts"
 
-/** Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if it is missing or damaged. */
+/** Reads the prompts of a directory's bundle. Rejects with a `CommandError` if the bundle is missing or damaged. */
 const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
   const text = readText(directory, bundleFileName)
   if (text === undefined)

@@ -8,10 +8,10 @@ const isText = (value: unknown): boolean => typeof value === "string"
 export const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Returns true for a single resource. */
+/** Returns true if a body is the envelope of a single resource. */
 export const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)
 
-/** Returns true for a resolved prompt. */
+/** Returns true if a body is the envelope of a resolved prompt. */
 export const isResolvedEnvelope = (body: UnknownJson): boolean => isText(body?.data?.resolved_content)
 
 export const isPageEnvelope = (body: UnknownJson): boolean =>
@@ -20,7 +20,7 @@ export const isPageEnvelope = (body: UnknownJson): boolean =>
   [body.meta?.page, body.meta?.per_page, body.meta?.total].every(Number.isInteger) &&
   body.meta.per_page > 0
 
-/** Returns true for a page of resolved prompts. `meta.prompts` has the name and the version of each prompt. */
+/** Returns true if a body is a page of resolved prompts. `meta.prompts` has the name and the version of each prompt. */
 export const isResolvedPage = (body: UnknownJson): boolean =>
   isPageEnvelope(body) &&
   body.data.every(

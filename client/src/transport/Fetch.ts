@@ -4,7 +4,7 @@ import type { Signal } from "./Limits.ts"
 export interface FetchInit {
   /** Always GET, because the client only reads. */
   readonly method: "GET"
-  /** By lowercase name. They include the API key. */
+  /** The headers by lowercase name. They include the API key. */
   readonly headers: Record<string, string>
   /** Redirects are not followed, because they could carry the API key to another host. */
   readonly redirect: "manual"
@@ -17,9 +17,9 @@ export interface FetchResponse {
   readonly status: number
   /** The names are case-insensitive. */
   readonly headers: { get(name: string): string | null }
-  /** The client reads at most 8 MiB of the body, and calls `text` if the body is not iterable. */
+  /** The client reads at most 8 MiB of an iterable body. */
   readonly body: { cancel(): Promise<void>; [Symbol.asyncIterator]?(): AsyncIterator<Uint8Array> } | null
-  /** Reads the body as UTF-8, if the body cannot be read as a stream. */
+  /** Reads the body as UTF-8. The client calls `text` only if the body is not iterable. */
   text(): Promise<string>
 }
 

@@ -4,11 +4,11 @@ import { now } from "./Limits.ts"
 /** The state of the API key according to the responses so far. The clients of `withOptions` share the state. */
 export class KeyState {
   /**
-   * True since the last 401 or 403, until a request that starts later succeeds. A rejected key gets neither a bundled
-   * text nor a fallback, even if the service is down later.
+   * True from a 401 or 403 until a request that started later succeeds. A rejected key gets neither a bundled text nor
+   * a fallback, even if the service is down later.
    */
   isRejected = false
-  /** The number of 401s and 403s so far. */
+  /** The number of 401 and 403 responses so far. */
   rejections = 0
   /** The end of the pause after a 429. */
   #pausedUntil = 0
@@ -31,7 +31,7 @@ export class KeyState {
     }
   }
 
-  /** Starts a pause after a 429, of a length in milliseconds. Never shortens a pause. */
+  /** Starts a pause of `delay` milliseconds after a 429. Never shortens a pause. */
   pause(delay: number, requestId: string | undefined): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, now() + delay)
     this.#requestId = requestId

@@ -26,7 +26,7 @@ import type { PromptResponse } from "../Resources.ts"
 /** Describes the response that last confirmed a text: a 200, or a 304 with the ETag of an earlier response. */
 export interface ResponseInfo extends PromptResponse {
   readonly etag: string | undefined
-  /** The number in `Prompt-Version`. */
+  /** The value of the header `Prompt-Version`. */
   readonly version: number | undefined
   readonly requestId: string | undefined
   /** The age of the text when the response arrived, in milliseconds: the value of `Age`, or 0. */
@@ -81,7 +81,7 @@ const describeCauses = (error: unknown): string => {
   return messages.join(": ")
 }
 
-/** Far more than the service sends, in bytes after decompression. */
+/** The maximum size of a body in bytes, after decompression. The service sends far less. */
 const maxBodySize = 8 * 2 ** 20
 
 /** Reads a body as UTF-8. Cancels the body and returns `undefined` if it is larger than `maxBodySize`. */
@@ -110,7 +110,7 @@ const parseJson = (text: string | undefined): UnknownJson => {
 const parseCount = (value: string | null): number | undefined =>
   /^\d{1,15}$/.test(value!) ? Number(value) : undefined
 
-/** Returns the age that a cache on the way has sent, in milliseconds. */
+/** Converts the header `Age` to milliseconds. A missing or invalid value becomes 0. */
 const parseAge = (value: string | null): number => Math.max(Number.parseInt(value!, 10) || 0, 0) * 1000
 
 /** Matches the `Cache-Status` (RFC 9211) of a response that the service sends while its database is not available. */

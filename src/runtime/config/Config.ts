@@ -11,7 +11,7 @@ import { minMaxConnections } from "../../adapters/outbound/postgres/connection/C
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 
-/** Variables are invalid. The message names each variable and its rule. */
+/** Environment variables are invalid. The message names each invalid variable and its rule. */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
 
 /** The value of a variable, which is undefined only if the variable may be unset and has no default. */
@@ -21,7 +21,7 @@ type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { re
 
 const anyText: Rule = () => undefined
 
-/** Parses decimal digits, with white space around them, unless a number cannot represent them exactly. */
+/** Parses decimal digits with optional white space around them. Returns `undefined` for a number that is not exact. */
 const parseInteger = (text: string): number | undefined =>
   /^\s*\d+\s*$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined
 
@@ -87,7 +87,7 @@ const fitsTimer = makeRule(
  */
 export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<string, string | undefined>>) {
   const problems: Array<string> = []
-  /** Returns the default of the variable if it is unset or empty. `parse` returns undefined for text that breaks the rule. */
+  /** Reads a variable. Its default replaces an unset or empty value. `parse` returns undefined for an invalid text. */
   const read = <Name extends VariableName, A>(
     name: Name,
     rule: Rule,
@@ -100,7 +100,7 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     const value = text === undefined ? undefined : parse(text)
     const problem = text === undefined ? undefined : rule(value)
     if (problem !== undefined) problems.push(`${name} ${problem}`)
-    // If the variable is invalid, the value is undefined, but is not used.
+    // The value of an invalid variable is undefined, and is never used.
     return value as Value<Name, A>
   }
   const readChoice = <const A extends string>(
@@ -135,7 +135,7 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     metricsHost: read("METRICS_HOST", anyText, String),
     metricsPort: read("METRICS_PORT", port, parseInteger),
     otlpEndpoint: read("OTEL_EXPORTER_OTLP_ENDPOINT", collectorUrl, String),
-    /** The maximum time since the last contact with the database. With 0, no known responses are served. */
+    /** How long known responses are served after the last contact with the database, in milliseconds; 0 means never. */
     outageMaxAgeMs: read("OUTAGE_MAX_AGE", duration, parseDuration),
     shutdownGraceMs: read("SHUTDOWN_GRACE", (value) => duration(value) ?? fitsTimer(value), parseDuration),
     actor: read("PROMPT_RETRIEVAL_ACTOR", actorName, String),

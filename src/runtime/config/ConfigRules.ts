@@ -14,7 +14,7 @@ import {
  */
 export type Rule = (value: unknown) => string | undefined
 
-/** Makes a rule. A valid value has the type and, if there is a condition, meets it. */
+/** Makes a rule. A valid value has the type, and meets the condition if there is one. */
 export const makeRule =
   <A>(
     problem: string,

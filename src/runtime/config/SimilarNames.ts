@@ -12,7 +12,7 @@ const countDifferences = (a: string, b: string): number => {
   return onlyInA + onlyInB.length
 }
 
-/** Names such as `POST` and `TMP`, which other programs use, differ from short names in two letters. */
+/** Allows two differences only in long names, because names of other programs, such as `POST`, resemble short names. */
 const isSimilar = (name: string, known: string): boolean =>
   countDifferences(name.toUpperCase(), known) <= (known.length < 8 ? 1 : 2)
 

@@ -33,9 +33,9 @@ export const databaseLayer = Database.layer
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.makeLayer()
 
-/** The address of the API, the rate limits and their server, and how long known responses are served in outages. */
+/** The address of the API, the rate limits, the server that counts them, and the time limit of known responses. */
 interface ServiceSettings extends AddressSettings {
-  /** The URL of a Redis server. If undefined, each process counts rate limits alone. */
+  /** The URL of a Redis server. If undefined, each process counts requests alone. */
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
   /**

@@ -66,7 +66,7 @@ const maxUnreadBytes = 4 * 1024 * 1024
 /**
  * Makes a logger that writes the lines of one event-loop turn together, because the write dominates the cost of a log
  * line. If the reader of the stream stops, the logger drops and counts lines instead of filling the memory. Once the
- * reader has caught up, the logger writes this count.
+ * reader has caught up, the logger writes the number of dropped lines.
  */
 export const makeStreamLogger = (stream: Writable, format: (entry: LogEntry) => string) =>
   Effect.gen(function* () {

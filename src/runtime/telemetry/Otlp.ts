@@ -26,9 +26,9 @@ const maxExports = 8
 
 /**
  * The client of the exporters. Effect's exporters start an export for each full batch of spans and wait without a time
- * limit, so a collector that never responds would fill the memory. This client sends one request at a time, and drops an
- * export after `OTEL_EXPORTER_OTLP_TIMEOUT` or if `maxExports` wait. It drops an export by responding with 200, because
- * after an error, an exporter stops for a minute.
+ * limit, so a collector that never responds would fill the memory. This client sends one request at a time, and drops
+ * an export after `OTEL_EXPORTER_OTLP_TIMEOUT` or if `maxExports` exports wait. A dropped export gets a 200 response,
+ * because an exporter stops for a minute after an error.
  */
 const limitedClient = Layer.effect(
   HttpClient.HttpClient,

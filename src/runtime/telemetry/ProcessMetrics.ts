@@ -4,7 +4,7 @@ import * as Metric from "effect/Metric"
 import { programVersion } from "../../application/ProgramVersion.ts"
 import { metricRegistry } from "../../application/observability/Instrumentation.ts"
 
-/** Registers a metric that is never updated, because it is read when metrics are collected. */
+/** Registers a metric whose value `get` reads when metrics are collected. No code updates the metric. */
 const register = <Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void => {
   Metric.registerUnsafe(metric, metricRegistry, { get, update: () => {}, modify: () => {} })
 }
@@ -31,11 +31,11 @@ const registerBuildInfo = (): void => {
 /** The sampling interval of the event loop delay. Node adds the interval to every sample. */
 const resolutionMs = 20
 
-/** Without samples, the mean is NaN. */
+/** Converts a sample to seconds without the sampling interval. The mean of no samples is NaN, which becomes 0. */
 const toExcessSeconds = (sampleNanos: number): number =>
   Math.max(0, (sampleNanos || 0) - resolutionMs * 1e6) / 1e9
 
-/** Registers gauges of the event loop delay in the last 15 seconds or, at first, since the start. */
+/** Registers gauges of the event loop delay in the last 15-second window or, in the first window, since the start. */
 const measureDelay = Effect.gen(function* () {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs })
   yield* Effect.acquireRelease(
