@@ -93,7 +93,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       return Fiber.join(own)
     })
 
-  /** Waits until the response is not `notModified` anymore, or until the wait ends. */
+  /** Waits until the response is no longer a 304, or until the wait ends. */
   const waitForChange = Effect.fnUntraced(function* (
     request: HeldRequest,
     context: RequestContext,

@@ -3,7 +3,7 @@ import { type ApiError, describeError, type ErrorDescription, errors } from "../
 
 export type CallError = ApiError | ProtocolError
 
-/** Makes an error for invalid parameters. The codes look like the codes of the HTTP API. */
+/** Makes an error for invalid parameters. `code` has the form of the codes of the HTTP API. */
 export const makeInvalidParams = (message: string, code = "BAD_REQUEST"): ProtocolError =>
   new ProtocolError(INVALID_PARAMS, message, { code })
 

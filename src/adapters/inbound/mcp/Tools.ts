@@ -3,7 +3,7 @@ import type { Tool } from "@modelcontextprotocol/server"
 const annotations = { readOnlyHint: true, openWorldHint: false }
 const text = { type: "string" }
 
-/** The tools, for clients that do not support prompts. */
+/** The tools for clients that do not support prompts. */
 export const tools: ReadonlyArray<Tool> = [
   {
     name: "list_prompts",

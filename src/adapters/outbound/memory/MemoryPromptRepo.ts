@@ -62,7 +62,7 @@ const listVersions = (
     .sort((a, b) => compare(b.version_number, a.version_number))
     .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
-/** Makes the reads of these workspaces. */
+/** Makes a `PromptRepo` that reads these workspaces. */
 export const makePromptRepo = (workspaces: ReadonlyMap<WorkspaceId, Archive>): PromptRepo["Service"] => {
   const find = (workspaceId: WorkspaceId, reference: PromptReference) =>
     Effect.suspend(() => {

@@ -38,8 +38,8 @@ export class Database extends Context.Service<
     /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
-     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. Runs the transaction again if a
-     * concurrent transaction interferes, at most `maxRetries` times.
+     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. If a concurrent transaction
+     * interferes, runs the transaction again, at most `maxRetries` times.
      */
     readonly transact: <A, E, R>(
       isolation: Isolation,
@@ -55,8 +55,8 @@ export class Database extends Context.Service<
    * Connections are opened when they are first needed and reopened when they are lost. The layer can therefore be built
    * even while PostgreSQL is down.
    *
-   * @param maxConnections the maximum number of connections of the process, including those of its change feed; at
-   * least `minMaxConnections`
+   * @param maxConnections the maximum number of connections of the process, including the connections of its change
+   * feed; at least `minMaxConnections`
    */
   static readonly layer = (
     options: DatabaseOptions,
@@ -102,7 +102,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Layer.provideMerge(
       PgClient.layer({
         ...config,
-        // A pooler may run each transaction in another session, which has not prepared the same statements.
+        // A pooler may run each transaction in another session, where the prepared statements do not exist.
         prepare: false,
         maxConnections: connections.transactions
       })

@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import { type CountScope, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { toRateWindow } from "../../../domain/RateLimit.ts"
 
-/** How many minutes keep their counts, for requests after the clock was set back. */
+/** The number of minutes whose counts are kept. After the clock is set back, requests count in an earlier minute. */
 const maxWindows = 3
 
 /** Counts requests in the memory of this process. */

@@ -20,8 +20,8 @@ const replyTimeoutMs = 50
 /** The delay before a reconnect. No request waits for a connection. */
 const reconnectDelay = "1 second"
 /**
- * How long the start of the process waits for the first connection at most. Without this wait, the process would first
- * count alone from zero, so a restart would give each key a new allowance for the minute.
+ * The maximum time that the start of the process waits for the first connection. Without this wait, the process would
+ * first count alone from zero, so a restart would give each key a new allowance for the minute.
  */
 const startupWait = "250 millis"
 
@@ -35,7 +35,7 @@ if count >= tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], count + 1, 'PX', ${expiryMs})
 return 1`
 
-/** Takes back one request if any was counted. */
+/** Subtracts one request from the count, unless the count is 0. */
 const refundScript = `if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end`
 
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
@@ -61,9 +61,9 @@ const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A,
   )
 
 /**
- * Connects to a Redis server until the scope closes. Fails if this takes more than two seconds. Has no offline queue and
- * no reconnects, so that commands fail immediately while the server is unavailable. Pings keep an idle connection alive.
- * If one second passes without a reply, the connection is closed, even during the handshake.
+ * Connects to a Redis server until the scope closes. Fails if this takes more than two seconds. The client has no
+ * offline queue and does not reconnect, so that commands fail immediately while the server is unavailable. Pings keep
+ * an idle connection alive. If one second passes without a reply, the connection is closed, even during the handshake.
  */
 const connect = Effect.fnUntraced(function* (url: string) {
   const client = createClient({
@@ -87,8 +87,8 @@ const connect = Effect.fnUntraced(function* (url: string) {
 type Connection = Effect.Success<ReturnType<typeof connect>>
 
 /**
- * Checks that requests can be counted on a connection. A server can reply to pings but reject this, for example a
- * read-only replica. The server compiles the script when it first gets it, so the reply timeout applies only to the
+ * Checks that requests can be counted on a connection. Some servers, such as a read-only replica, reply to pings but
+ * reject the script. The server compiles the script before its first run, so the reply timeout applies only to the
  * second reply.
  */
 const probe = Effect.fnUntraced(function* ({ run }: Connection) {
@@ -98,8 +98,8 @@ const probe = Effect.fnUntraced(function* ({ run }: Connection) {
 })
 
 /**
- * Keeps one connection to the Redis server at `url` in the background until the scope closes, and reports in the metric
- * and in the log whether it is up. Returns a function that returns the connection, or `undefined` while there is none.
+ * Maintains one connection to Redis in the background until the scope closes. Reports in the metric and in the log
+ * whether the connection is up. Returns a function that returns the connection, or `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (url: string) {
   const stateLog = makeStateLog(
@@ -138,8 +138,8 @@ const maintainConnection = Effect.fnUntraced(function* (url: string) {
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * scope "process" is counted in this process alone. Waits for a reply for about 50 ms at most. A process counts each
- * request itself before it asks Redis, and admits at most the limit. This count decides alone while Redis is
+ * scope "process" is counted in this process alone. Waits for a reply for about 50 ms at most. Before a process asks
+ * Redis, it also counts the request in memory, and enforces the limit. Only this count applies while Redis is
  * unavailable or slow, so a key gets at most its limit per process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>

@@ -19,10 +19,10 @@ import { findWorkspace, makeReader, ofKeyOwners, readFolders, readTags, readUser
 const readStoredKeys = makeReader(StoredKey, "api_keys", { key_hash: "encode(key_hash, 'hex')" })
 const readFragments = makeReader(Fragment, "fragments")
 
-/** The clauses that select a list of workspace `$1`. */
+/** The clauses that select the items of workspace `$1`. */
 const ofWorkspace = "where workspace_id = $1 order by id"
 
-/** Its fields are in the order of an export, and `next_version` and `parent_version_id` come last. */
+/** The fields are in the order of an export, followed by `next_version` and `parent_version_id`. */
 const PromptRow = Schema.Struct({
   ...Struct.omit(Prompt.fields, ["tags"]),
   tags: Schema.Array(TagId),
@@ -31,13 +31,13 @@ const PromptRow = Schema.Struct({
   parent_version_id: Schema.NullOr(VersionId)
 })
 
-/** Reads prompts with the number and the parent of their next version, and nothing of other workspaces. */
+/** Reads prompts with the number and the parent of their next version. Omits references to other workspaces. */
 const readPrompts = makeReader(PromptRow, "prompts p", {
   folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
     where f.workspace_id = p.workspace_id)`,
   tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
     where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`,
-  // Overrides that are not an object bind no slot. An archive and a file accept only an object.
+  // Overrides that are not an object bind no slot. They are read as `{}`, because archives and files require an object.
   fragments: `(select coalesce(jsonb_agg(to_jsonb(b) || case jsonb_typeof(b.variable_overrides)
       when 'object' then '{}' else '{"variable_overrides": {}}'::jsonb end order by b.position, b.id), '[]')
     from prompt_fragments b, ${findById("fragments", "b.fragment_id", ["workspace_id"])} f

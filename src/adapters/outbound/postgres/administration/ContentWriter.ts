@@ -26,8 +26,8 @@ interface Table {
   /** The SQL of the new values of a stored row `t` that a given row `excluded` updates, by column. */
   readonly merge: Readonly<Record<string, string>>
   /**
-   * Collisions to reject. `condition` compares a given row `s` with a stored row `t`; `owner` completes "belongs to
-   * another …". `home.id` is the given workspace.
+   * Collisions to reject. `condition` compares a given row `s` with a stored row `t`; `owner` is the noun that
+   * completes "belongs to another …". `home.id` is the given workspace.
    */
   readonly conflicts: ReadonlyArray<readonly [field: string, owner: string, condition: string]>
 }
@@ -63,14 +63,14 @@ const api_keys: Table = {
   ]
 }
 
-/** The tables of a prompt's lists, with the names of the lists. */
+/** Maps the tables of a prompt's lists to the names of the lists. */
 const promptLists = {
   prompt_tags: "tags",
   prompt_fragments: "fragments",
   prompt_versions: "versions"
 } as const
 
-/** Returns the SQL condition that a row `t` belongs to a workspace, by the column with the row's workspace or prompt. */
+/** Returns the SQL condition that row `t` belongs to a workspace. `parent` is the column of its workspace or prompt. */
 const belongsTo = (workspace: string, parent: string): string =>
   parent === "workspace_id"
     ? `t.workspace_id = ${workspace}`
@@ -209,8 +209,8 @@ const toRowExpression = (row: string, columns: ReadonlyArray<string>): string =>
 const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]
   const updates = Object.entries(merge).map(([name, value]) => `${name} = ${value}`)
-  // The given rows are named `excluded` as in ON CONFLICT, so that `merge` is valid in the comparison and in the update.
-  // `offset 0` forces a lookup by key, as in `findById`. Only an added row has no `xmax`: an update locks the row first.
+  // The given rows are named `excluded` as in ON CONFLICT, so that `merge` is valid in the comparison and the update.
+  // `offset 0` forces a lookup by key, as in `findById`. An update locks the row, so only an added row has no `xmax`.
   return `with written as (
       insert into ${table} as t (${columns})
       select ${columns.map((name) => `excluded.${name}`)}
@@ -262,8 +262,8 @@ export const upsertRows = Effect.fnUntraced(function* (
 })
 
 /**
- * Deletes the rows of content tables that the content does not contain, or that it contains in another prompt. Deletes
- * only rows of the workspace or, if `prompts` is given, of these prompts. Returns the number of deleted rows.
+ * Deletes rows of content tables that the content does not contain, or contains in another prompt. If `prompts` is
+ * given, deletes only rows of these prompts; otherwise, rows of the workspace. Returns the number of deleted rows.
  */
 export const deleteOtherRows = Effect.fnUntraced(function* (
   sql: PgClient,

@@ -98,7 +98,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const updateKey = ({ id, name, revoked_at, expires_at }: KeyInfo) =>
       sql`update api_keys set name = ${name}, revoked_at = ${revoked_at}, expires_at = ${expires_at} where id = ${id}`
 
-    /** Records the fields that differ between `before` and `after`. Records nothing if there are none. */
+    /** Records the fields that differ between `before` and `after`. If no field differs, records nothing. */
     const recordChanges = <A extends AuditEntry["details"]>(entry: AuditEntry, before: A, after: A) => {
       const changes = Object.entries(after).filter(([name, value]) => value !== before[name])
       const details = { ...entry.details, ...Object.fromEntries(changes) }
@@ -107,7 +107,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /**
      * Returns the user with this email, and locks the user against deletion, but not against changes. Adds the user if
-     * there is none.
+     * no user has this email.
      */
     const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
       for (;;) {
@@ -117,7 +117,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           "UserNotFound",
           () => Effect.undefined
         )
-        // If there is no user, another transaction deleted the user after the insert: try again.
+        // If no user was found, another transaction deleted the user after the insert. The loop then tries again.
         if (user !== undefined) return user
       }
     })
@@ -165,7 +165,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       }, inTransaction),
       deleteUser: Effect.fnUntraced(function* (email, { now, withActiveKeys }) {
         const user = yield* findUser(email, forDeletion)
-        // Like `deleteWorkspace`, locks the keys in the order of their ids, so that the two deletions do not deadlock.
+        // Locks the keys in the order of their ids, like `deleteWorkspace`, so that the two deletions do not deadlock.
         const keys = yield* readKeys(sql, "where k.created_by = $1 order by k.id for update of k", [user.id])
         const active = keys.filter((key) => isActive(key, now)).length
         if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
@@ -187,7 +187,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         return after
       }, inTransaction),
       rotateKey: Effect.fnUntraced(function* (id, replacement, endsAt) {
-        // Locks the owner and the workspace before the key, like deletions, so that the transactions do not deadlock.
+        // Locks the owner and the workspace before the key, as deletions do, so that the transactions do not deadlock.
         yield* sql`select from api_keys k join users u on u.id = k.created_by
           join workspaces w on w.id = k.workspace_id where k.id = ${id} for key share of u, w`
         const key = yield* findKey(id, `${againstChanges} of k`)

@@ -45,7 +45,7 @@ const KeyInfoRow = Schema.Struct({
 
 export const readWorkspaces = makeReader(WorkspaceRow, "workspaces")
 export const readUsers = makeReader(User, "users u")
-/** Reads keys `k`. */
+/** Reads keys, which the clauses call `k`. */
 export const readKeys = makeReader(KeyInfoRow, "api_keys k join users u on u.id = k.created_by", {
   id: "k.id",
   owner: "u.email"

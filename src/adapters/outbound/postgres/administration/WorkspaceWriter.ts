@@ -28,7 +28,7 @@ import {
 /** Appends an event to the audit log in the current transaction. */
 export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
 
-/** Converts an error of the last attempt, if PostgreSQL cannot store the content (class 22 or 23) or was interrupted. */
+/** Converts an error of the last attempt if the content cannot be stored (class 22, 23) or a transaction interfered. */
 const toInvalidContent = <E>(error: E): E | InvalidContent => {
   if (isSqlError(error) && /^2[23]/.test(sqlState(error)))
     return InvalidContent([{ path: "", message: `cannot be stored: ${describeSqlError(error)}` }])
@@ -37,7 +37,7 @@ const toInvalidContent = <E>(error: E): E | InvalidContent => {
     : error
 }
 
-/** The key of the advisory lock of workspace `$1`, which imports, edits and its deletion take. */
+/** The key of the advisory lock that imports, edits and the deletion of workspace `$1` take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
@@ -57,9 +57,9 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
  * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing changes
  * do not wait for the rest of an import.
  *
- * The schema limits the rows of a prompt, so other rows of prompts are deleted first. Each statement sees what other
- * transactions committed before it. If an editor commits a new version before prompts are compared, the version stays,
- * and the prompt is overwritten. In the opposite order, the prompt could keep the editor's change but lose its version.
+ * Rows that the archive lacks are deleted first, because the schema limits the rows of a prompt. Each statement sees
+ * what other transactions committed before it. If an editor commits a version before prompts are compared, the version
+ * stays, and the prompt is overwritten. If prompts came first, a prompt could keep the edit but lose its version.
  */
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const { id, name, tier, billing_status } = archive.workspace

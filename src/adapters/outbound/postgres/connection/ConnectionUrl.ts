@@ -12,7 +12,7 @@ export const databaseUrlRule = "must be a URL like postgres://user:password@host
 
 const percentEncodingRule = `${databaseUrlRule}; percent-encode special characters of the password, such as # as %23`
 
-/** Matches a URL with a character before an `@` that cannot be a part of a user or a password. */
+/** Matches a URL that has, before an `@`, a character that must be percent-encoded in a user or a password. */
 const specialCharacterBeforeHost = /^postgres(?:ql)?:\/\/[^@]*[/?#%][^@]*@/i
 
 const oneHostRule =
@@ -52,7 +52,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const { hostname, username, password, pathname, searchParams } = url
   if (![hostname, username, password, pathname].every(isPercentEncoded)) return urlRule
 
-  // As in libpq, a parameter overrides the other parts of the URL, and the last occurrence of the parameter is used.
+  // As in libpq, a query parameter overrides the matching part of the URL, and its last occurrence is used.
   const choose = (name: string, part: string): string | undefined =>
     searchParams.getAll(name).at(-1) || decodeURIComponent(part) || undefined
   const host = choose("host", hostname.replace(/^\[(.*)\]$/, "$1"))

@@ -87,8 +87,8 @@ const isOwnSession = "pg_backend_pid()::text = $1"
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 
 /**
- * Sets up a session. A session of a pooler stays as it is, because the settings would affect other clients. With
- * generic plans, PostgreSQL plans each prepared statement once per session. Without them, PostgreSQL plans every
+ * Sets up a session. A pooler's session stays unchanged, because the settings would affect other clients. With generic
+ * plans, PostgreSQL plans each prepared statement once per session. Without generic plans, PostgreSQL plans every
  * execution, because a plan for the given arrays looks cheaper. Planning a small read takes longer than executing it.
  */
 const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
@@ -111,8 +111,8 @@ interface SetUpRow {
 export type SetUpSession = (connection: PgConnection.PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
- * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All connections
- * must then lead to this server, because the change feed reports the changes of only one server.
+ * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
+ * connections must then lead to the new server, because the change feed reports the changes of only one server.
  */
 export interface DatabaseServer {
   /**
@@ -162,7 +162,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
       types: makeColumnTypes(),
       // With `multiplex`, the driver does not wait for the server when the caller of a statement is interrupted.
       // PostgreSQL still completes the statement. A connection runs only one query at a time, because a second query
-      // would wait behind a slow one even if other connections are idle.
+      // would wait behind a slow query even if other connections are idle.
       multiplex: true,
       multiplexConcurrency: 1,
       maxMessageSize

@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 
-/** Maximum number of keys of a statement. With more, PostgreSQL and this process would not work in parallel. */
+/** Maximum number of keys of a statement. With more keys, PostgreSQL and this process would not work in parallel. */
 const maxBatchSize = 16
 
 interface PendingLookup<Key> {
@@ -26,8 +26,8 @@ export const decodeOrdinal = (row: Row): number => decodeRow(row).ordinal
  * loop share a statement. This saves work, because an additional statement costs PostgreSQL and this process more than
  * an additional row.
  *
- * Does not use Effect's `RequestResolver`: its sets keep completed requests alive until the next full garbage
- * collection, which made the pauses of minor collections six times as long.
+ * Does not use Effect's `RequestResolver`, because its sets keep completed requests alive until the next full garbage
+ * collection. This made the pauses of minor collections six times as long.
  *
  * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
  * `ordinal` of a row is the position of its key, counted from 1.

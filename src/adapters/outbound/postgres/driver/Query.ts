@@ -12,7 +12,7 @@ export type Row = PgConnection.Row
 export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
-  /** The workspace that the statement reads. A pool keeps one connection for the statements of other workspaces. */
+  /** The workspace that the statement reads. A pool keeps one connection free for other workspaces. */
   readonly workspace?: WorkspaceId | undefined
 }
 
@@ -40,8 +40,8 @@ export const countRows = ({ raw }: Pick<SqlStatement<object>, "raw">): Effect.Ef
 
 /**
  * Returns a FROM item that selects one row of a table by its id. The caller compares other columns, such as
- * `workspace_id`, outside this item. OFFSET 0 forces a lookup by id. Without it, if most workspaces have few rows,
- * PostgreSQL may read all rows of the workspace for each id.
+ * `workspace_id`, outside this item. OFFSET 0 forces a lookup by id. Without OFFSET 0, PostgreSQL may read all rows of
+ * the workspace for each id if most workspaces have few rows.
  */
 export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
   `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

@@ -38,8 +38,8 @@ interface PooledQuery {
 /**
  * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeoutMs` for a
  * connection. If the caller of a running query is interrupted, for example by its deadline, the pool discards the
- * connection: the server may be silently gone. The connections must be multiplexed, because only multiplexed connections
- * can be interrupted without waiting for the server.
+ * connection, because the server may be silently gone. The connections must be multiplexed, because only multiplexed
+ * connections can be interrupted without waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
@@ -53,8 +53,8 @@ class QueryPool {
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
   /**
-   * Lets a workspace have fewer statements in flight than the pool has connections, if the pool has several. A slow
-   * statement blocks its whole connection, so one connection stays free for other workspaces.
+   * Limits the in-flight statements of a workspace to one less than the number of connections, if there are several. A
+   * slow statement blocks its whole connection, so one connection stays free for other workspaces.
    */
   readonly #withPermit: WithPermit
 
@@ -96,8 +96,8 @@ class QueryPool {
   }
 
   /**
-   * Runs a query on a connection of the pool. If the connection is lost, tries another, because the pool's other
-   * connections are often lost too. Fails if a further attempt on a new connection fails.
+   * Runs a query on a connection of the pool. If the connection is lost, tries another connection. The pool's other
+   * connections are often lost too, so `#attempt` gives up only after a further attempt on a new connection.
    */
   #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
     let wasUsed = false
@@ -116,7 +116,7 @@ class QueryPool {
 
   /**
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
-   * the setup fails, the query fails too, because the connection may lead to a server that must not run it.
+   * the setup fails, the query fails too, because the connection may lead to a server that must not run the query.
    */
   #send(query: PooledQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)

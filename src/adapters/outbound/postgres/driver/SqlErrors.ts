@@ -22,7 +22,7 @@ export const connectTimeoutError = makeConnectionError("no connection was made i
 /** No connection became free within `connectTimeoutMs`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
-/** Returns the SQLSTATE, or else a code of the operating system, such as `ECONNREFUSED`, or else an empty text. */
+/** Returns the SQLSTATE. Without one, returns the system's error code, such as `ECONNREFUSED`, or an empty text. */
 export const sqlState = ({ reason }: SqlError): string => {
   const code = (reason.cause as { readonly code?: unknown } | undefined)?.code
   return typeof code === "string" ? code : ""
@@ -76,8 +76,8 @@ const findWarning = (error: SqlError): string | undefined => {
 }
 
 /**
- * Returns the handler of one database. The handler logs why PostgreSQL is unavailable or reads fail: immediately, and
- * again every minute while the problem lasts.
+ * Returns the handler of one database. The handler logs why PostgreSQL is unavailable or why reads fail. It logs a
+ * problem immediately, and again every minute while the problem lasts.
  */
 export const makeSqlErrorHandler = (): SqlErrorHandler => {
   const logOutage = makeRepeatingLog((message) =>

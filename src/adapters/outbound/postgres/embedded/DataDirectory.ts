@@ -24,7 +24,7 @@ const isLockedError = (error: unknown): boolean =>
   (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === 5
 
 /**
- * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
+ * Locks a directory with an open SQLite transaction on a file in the directory. The kernel releases this lock even if
  * the process is killed. Creates no file through a link, because another user may own the directory of a process that
  * runs as root.
  */

@@ -35,7 +35,7 @@ const removeDirectory = (path: string): void => {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 5 })
   } catch {
-    // A killed `initdb` still removes its files. A later start removes the directory.
+    // A killed `initdb` may still be removing its files. A later start removes the directory.
   }
 }
 
@@ -58,7 +58,7 @@ export const prepareDatabase = async (
   }
   const incomplete = mkdtempSync(`${directory}.incomplete-`)
   try {
-    // Does not follow a link.
+    // `lchownSync` does not follow a link.
     lchownSync(incomplete, user.uid, user.gid)
     const args = [
       `--pgdata=${findCurrentDirectory(incomplete)}`,

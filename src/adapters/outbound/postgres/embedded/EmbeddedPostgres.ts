@@ -83,8 +83,8 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
 })
 
 /**
- * Connects to the database of a data directory. If no other process runs the database, runs it like `open`. Fails with
- * `DataDirectoryBusy` if the process that owns the directory has not started the database after 15 s.
+ * Connects to the database of a data directory. If no other process runs the database, runs the database as `open`
+ * does. Fails with `DataDirectoryBusy` if the process that owns the directory has not started the database after 15 s.
  */
 export const connect = (options: { readonly dataDir: string }) => {
   const dataDir = resolve(options.dataDir)

@@ -29,7 +29,7 @@ const maxOutputLength = 4096
 export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory
 
-/** Returns the line of a program's error output that says why it failed. */
+/** Returns the line of a program's error output that says why the program failed. */
 const findReason = (output: string): string => {
   const lines = output.split("\n").filter((line) => line.trim() !== "")
   const reason = lines.find((line) => /error:|FATAL:|PANIC:/.test(line)) ?? lines.at(-1) ?? "no message"
@@ -106,7 +106,7 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
-/** Waits up to 10 s until a killed process's server has ended. Returns the id in its lock file, which may be reused. */
+/** Waits up to 10 s for the end of a killed process's server. Returns its process id, which may be in use again. */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + 10_000
   for (;;) {

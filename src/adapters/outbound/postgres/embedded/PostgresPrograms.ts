@@ -15,7 +15,7 @@ import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 
-/** The version of the packages with the programs, which `embedded/package.json` lists. */
+/** The version of the packages that contain the programs and that `embedded/package.json` lists. */
 export const embeddedVersion = "18.4.0-beta.17"
 
 /** The major version of the programs, as in the file `PG_VERSION` of a database. */
@@ -84,10 +84,10 @@ export const copyPackage = (source: string, directory: string): void => {
 }
 
 /**
- * Returns a directory with PostgreSQL's programs that `user` can run: the installed package or a copy. It copies the
- * package if the user cannot reach it, or if it is incomplete and read-only. The copy is in /var/cache/prompt-retrieval
- * if this process runs as root, and in the data directory otherwise. Throws `EmbeddedUnavailable` if the copy does not
- * run.
+ * Returns a directory with PostgreSQL's programs that `user` can run: the installed package or a copy. Copies the
+ * package if the user cannot reach the package, or if the package is incomplete and read-only. The copy is in
+ * /var/cache/prompt-retrieval if this process runs as root, and in the data directory otherwise. Throws
+ * `EmbeddedUnavailable` if the copy does not run.
  */
 export const findPrograms = (dataDir: string, user: SystemUser): string => {
   const installed = findPackage()

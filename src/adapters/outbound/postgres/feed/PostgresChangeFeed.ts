@@ -14,7 +14,7 @@ import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 
-/** Starts the payload of a heartbeat, which reports no change. Only the process that sent a heartbeat uses it. */
+/** The start of a heartbeat's payload. A heartbeat reports no change, and only its sender uses it. */
 const heartbeatPrefix = "heartbeat "
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
@@ -33,7 +33,7 @@ const reconnectDelay = "500 millis"
 /** Sends a notification, and returns the identity of the server, because the server behind a pooler may change. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
-/** Why the feed is down if heartbeats are sent but none arrives. */
+/** The reason that the log gives if heartbeats are sent but none arrives. */
 const noNotification =
   "no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL"
 
@@ -88,10 +88,10 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       return Effect.void
     }
 
-    /** Sends heartbeats until the connection is lost or a pooler connects it to a different server. */
+    /** Sends heartbeats until the connection is lost or a pooler connects the notifier to a different server. */
     const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
       Effect.suspend(() =>
-        // Not prepared, because a pooler may run each statement in another session.
+        // The statement is not prepared, because a pooler may run each statement in another session.
         notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readClocks())], false)
       ).pipe(
         Effect.tap(({ rows }) =>
@@ -103,7 +103,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
         Effect.repeat(Schedule.spaced(heartbeatInterval))
       )
 
-    /** Runs `disconnect` once the last heartbeat expires. The first one must arrive within `heartbeatTtlMs`. */
+    /** Runs `disconnect` once the last heartbeat expires. The first heartbeat must arrive within `heartbeatTtlMs`. */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
@@ -128,7 +128,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       yield* confirmServer(rows)
       const notifications = yield* listener.listen(channel)
       // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
-      // a silent connection never sends.
+      // never arrives on a silent connection.
       yield* Effect.addFinalizer(() => disconnect)
       const handleNotifications = Effect.forever(
         Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
@@ -151,7 +151,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
  * Provides the change feed of a PostgreSQL server.
  *
  * @param listenerUrl the URL of the connection that listens; if undefined, the URL of the database. The URL must not
- * lead to a pooler that runs each transaction in another session: such a connection cannot listen.
+ * lead to a pooler that runs each transaction in another session, because a connection to such a pooler cannot listen.
  */
 export const makeLayer = (listenerUrl?: Redacted.Redacted): Layer.Layer<ChangeFeed, never, Database> =>
   Layer.effect(ChangeFeed, makeChangeFeed(listenerUrl))

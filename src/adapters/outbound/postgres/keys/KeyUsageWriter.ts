@@ -37,8 +37,8 @@ interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
   /**
-   * Writes the recorded times, in several statements if there are many keys. Never fails: the first failed statement
-   * ends the call, and only the first of several failures in a row is logged. If PostgreSQL was unavailable or did not
+   * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
+   * ends the call. Of several failures in a row, only the first is logged. If PostgreSQL was unavailable or did not
    * respond in time, the times of the failed statement are written later. After any other error, these times are
    * dropped.
    */
@@ -49,7 +49,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
-    /** The last use of each key that was sent to PostgreSQL, in the order of sending. */
+    /** For each key, the last use that was sent to PostgreSQL. The order is the order of sending. */
     const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 

@@ -36,8 +36,8 @@ const lastFlushTimeout = "2 seconds"
 
 const makeKeyStore = Effect.gen(function* () {
   const database = yield* Database
-  // All keys are in one partition: the workspace of a key is unknown before the lookup, and all lookups are equally
-  // fast.
+  // All keys are in one partition, because the workspace of a key is unknown before the lookup, and all lookups are
+  // equally fast.
   const findRow = yield* makeBatchedLookup(database.queryKeys, selectKeysByHash, () => "keys")
   const usageWriter = yield* makeKeyUsageWriter
   yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(usageWriter.flush, lastFlushTimeout)))

@@ -28,7 +28,7 @@ const selectIdByDigits = (workspace: string, slug: string, first: string): strin
       order by workspace_id, slug, id limit 1
     ) n where n.workspace_id = ${workspace} and n.slug = ${slug}`
 
-/** Returns the SQL expression of the id of a prompt. Its value is null if no prompt of the workspace has the name. */
+/** Returns the SQL expression of the id of a prompt. The value is null if no prompt of the workspace has the name. */
 export const toIdExpression = (
   prompt: PromptReference,
   workspace: WorkspaceId,
@@ -44,9 +44,9 @@ export const toIdExpression = (
 }
 
 /**
- * A FROM clause that selects the ids of the prompts of the workspaces `$1`, as `requested`. A prompt is given by its id in
- * `$2` or, if the id is null, by its slug in `$3`. For a name with digits, `$4` and `$5` have the smallest and the largest
- * id with these digits; otherwise they have nulls. `ordinal` is the position of a prompt in the arrays, counted from 1.
+ * A FROM clause that selects the ids of prompts of the workspaces `$1`, as `requested`. `$2` has the ids of the
+ * prompts. If an id is null, `$3` has the slug. For a name with digits, `$4` and `$5` have the smallest and the largest
+ * id with these digits; otherwise, both are null. `ordinal` is the position of a prompt in the arrays, counted from 1.
  */
 export const requestedPrompts = `(
     select given.ordinal, given.workspace_id, case
@@ -77,7 +77,7 @@ const decodeRows = Schema.decodeUnknownSync(
   )
 )
 
-/** Decodes the shortest names that belong to prompts. */
+/** Decodes the shortest name of each prompt. */
 export const decodeNames = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
   decodeRows(rows).map(({ id, slug, ...ownership }) => toName({ id, slug }, ownership))
 

@@ -11,8 +11,8 @@ import { nameColumns, toIdExpression } from "./NameQueries.ts"
 import type { PromptReference } from "../../../../domain/PromptName.ts"
 
 /**
- * Selects one page of the rows of `ordered`. The largest offset is beyond the end of any list, and PostgreSQL may reject
- * a larger number. Without the literal LIMIT, the generic plan would assume that a page has 10% of the rows.
+ * Selects one page of the rows of `ordered`. PostgreSQL may reject an offset larger than `maxInt32`, which is beyond
+ * the end of any list. Without the literal LIMIT, the generic plan would assume that a page has 10% of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
   `select * from (
@@ -24,8 +24,8 @@ export const toColumns = (names: ReadonlyArray<string>): string => names.map((na
 const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
- * Selects the prompts whose ids the query `ids` returns, as `p`. Compare with the column, not with the parameter.
- * Otherwise, where workspaces are small, the generic plan scans the workspace once per row.
+ * Selects the prompts whose ids the query `ids` returns, as `p`. Compares `p.workspace_id` with a column. With the
+ * parameter, the generic plan would scan the workspace once per row if workspaces are small.
  */
 const selectPage = (ids: string, columns = summaryColumns): string =>
   `select ${columns}
@@ -56,8 +56,8 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
           and p.workspace_id = ${workspace} and p.tag_id = (
             select t.id from tags t where t.workspace_id = ${workspace} and t.name = ${parameter(filter.tag)}
           )`
-  // The count is ordered too. Without the order, PostgreSQL may read the whole table instead of the index if the
-  // prompts are short.
+  // The query for the count is ordered, too. Without the order, PostgreSQL may read the whole table instead of the
+  // index if the prompts are short.
   return `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
 }
 

@@ -28,7 +28,7 @@ interface PromptKey {
   readonly prompt: PromptReference
 }
 
-/** Like `requestedPrompts`, if all prompts are given by their ids. PostgreSQL then needs less time for each statement. */
+/** The FROM clause for prompts that are all given by their ids. It takes less time than `requestedPrompts`. */
 const requestedIds = "unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)"
 
 /** Converts texts without quotes and backslashes to an array literal. An undefined text becomes a null. */
@@ -122,7 +122,7 @@ const selectSourcesFrom = (prompts: string, columns = ""): string =>
 export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts))
 
 /**
- * Makes a FROM item like `requested`, with the column `fits`. `fits` is true if the prompts together have at most
+ * Adds the column `fits` to the FROM item `requested`. `fits` is true if the prompts together have at most
  * `sizes.pageSourceBytes`; a prompt that is too large on its own does not count. If `fits` is false, only one row is
  * returned.
  */
@@ -143,7 +143,7 @@ const withFit = (requested: string): string => `(
     ) measured where fits or row = 1
   ) requested`
 
-/** Selects the sources of several prompts and their names, if the column `fits` of all rows is true. */
+/** Selects the sources and the names of several prompts. If `fits` is false, the statement returns only one row. */
 export const selectManySources = selectByKey(
   (prompts) => selectSourcesFrom(prompts, `, requested.fits, ${nameColumns}`),
   withFit
@@ -167,8 +167,8 @@ const decodeSource = (row: Row): ResolutionSource => {
     ...source,
     fragments: contents.map((content, index) => ({
       content,
-      // Parsed on each access, because the parsed overrides of a whole prompt may take much more memory than their
-      // texts.
+      // The overrides are parsed on each access, because all parsed overrides of a prompt may take much more memory
+      // than their texts.
       get variable_overrides() {
         return JSON.parse(overrides[index] ?? "{}")
       }

@@ -31,8 +31,8 @@ const triggersOfWorkspaces = [
  * prompt_retrieval_changes`. The payload is the id of a workspace, or `*` if any workspace may have changed, such as when
  * a table is truncated. A transaction notifies each workspace once. A change of `last_used_at` alone sends nothing.
  *
- * Logical replication runs row triggers but no statement triggers. Each table therefore also has the row trigger
- * `notify_row` for operations without another row trigger. It runs only for rows that arrive by logical replication.
+ * Logical replication runs row triggers but no statement triggers. For operations without another row trigger, each
+ * table therefore has `notify_row`. This trigger runs only for rows that arrive by logical replication.
  */
 export const notifications = `
 -- Notifies workspaces. If there are many, or one of them is null, any workspace may have changed.

@@ -24,7 +24,7 @@ interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
-/** Splits SQL into its statements, which start at the beginning of a line. Lines in the body of a function are indented. */
+/** Splits SQL into statements, which start at the beginning of a line. Lines in the body of a function are indented. */
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
 /** All migrations in their order. Their text is literal and never changes, because databases have run it. */
@@ -127,7 +127,7 @@ const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
   )
 })
 
-/** Like `migrate`, with the given migrations. */
+/** Does the work of `migrate` with the given migrations. */
 export const runMigrations = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const version = yield* readSchemaVersion(all.length)
   const ran = version < all.length ? yield* runPending(all) : []
@@ -137,7 +137,7 @@ export const runMigrations = Effect.fnUntraced(function* (all: ReadonlyArray<Mig
 
 /**
  * Brings the schema to the version of this program, repairs the triggers, and returns the migrations that ran. All
- * pending migrations run in one transaction, once, even if several processes start at the same time. Fails if the schema
- * is newer than this program, or if the server rejects a migration.
+ * pending migrations run in one transaction, and only once if several processes start at the same time. Fails if the
+ * schema is newer than this program, or if the server rejects a migration.
  */
 export const migrate = runMigrations(migrations)

@@ -13,7 +13,7 @@ export const migrationNames = ["initial"] as const
 /** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */
 const oldestServer = 14
 
-/** This program cannot use the database's server or schema. The message says what to do, or has the server's reason. */
+/** This program cannot use the database's server or schema. The message gives a remedy or the server's reason. */
 export interface SchemaMismatch {
   readonly _tag: "SchemaMismatch"
   readonly message: string

@@ -1,6 +1,6 @@
 import type { Statement } from "../driver/Query.ts"
 
-/** The channel on which the triggers report changes. The payload of a change is the id of a workspace, or `allWorkspaces`. */
+/** The channel on which the triggers report changes. The payload is the id of a workspace, or `allWorkspaces`. */
 export const channel = "prompt_retrieval_changes"
 
 /** The payload that reports that all workspaces may have changed. */
@@ -29,9 +29,9 @@ export const selectWrongTriggers = (modes: ReadonlyMap<string, string>): Stateme
 })
 
 /**
- * Returns the statements that restore the definition and the mode of every trigger of the migrations. They then do the
- * work that the triggers may have missed: correct the copied prompt columns in `prompt_tags`, and notify that every
- * workspace may have changed.
+ * Returns the statements that restore the definition and the mode of every trigger of the migrations. The statements
+ * then do the work that the triggers may have missed: they correct the copied prompt columns in `prompt_tags`, and
+ * notify that every workspace may have changed.
  */
 export const makeTriggerRepair = (statements: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...statements
