@@ -28,11 +28,7 @@ const toClassName = (code: string): string =>
     ? "InternalServerError"
     : `${code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Error`
 
-const unknown = ["TEAPOT", "__proto__", "constructor", ""].map((code) => ({
-  status: 418,
-  code,
-  isKnown: false
-}))
+const unknown = ["TEA", "__proto__", "constructor", ""].map((code) => ({ status: 418, code, isKnown: false }))
 const known = Object.values(errors).map(({ status, code }) => ({ status, code, isKnown: true }))
 
 it.each([...known, ...unknown])(
@@ -74,7 +70,7 @@ const notPages = [
   { data: [], meta: { ...meta, total: "1" } },
   { data: [], meta: { ...meta, per_page: 0 } }
 ]
-const [list, get, getResolved, listVersions, getVersion] = allCalls
+const [list, get, getResolved, listVersions, getOne] = allCalls
 const lists = [list!, listVersions!]
 /** Responses that all methods, or only the given methods, reject. */
 const foreign: ReadonlyArray<readonly [() => Response, reason: string, calls?: typeof allCalls]> = [
@@ -93,11 +89,7 @@ const foreign: ReadonlyArray<readonly [() => Response, reason: string, calls?: t
   [respond(200, '{"data":{"id":"p"}}'), "200 application/json", [getResolved!]],
   ...bodies.map((body) => [respond(200, body), "200 application/json"] as const),
   ...notPages.map((body) => [respond(200, JSON.stringify(body)), "200 application/json", lists] as const),
-  [
-    respond(200, JSON.stringify({ data: [], meta })),
-    "200 application/json",
-    [get!, getResolved!, getVersion!]
-  ]
+  [respond(200, JSON.stringify({ data: [], meta })), "200 application/json", [get!, getResolved!, getOne!]]
 ]
 
 it("a call rejects with an InvalidResponseError for a response that is not from its endpoint, and retries only if the status is at least 500", async () => {

@@ -44,11 +44,7 @@ it("basePath is the prefix of every path of the API, its OpenAPI document and it
   for (const path of paths) expect((await send(api, basePath + path)).status, path).toBe(200)
   const doubled = basePath + basePath
   const wrong = [doubled, `${basePath}x`, basePath.toUpperCase(), "/prompts-service", `/x${basePath}`]
-  const unknown = [
-    ...paths,
-    basePath,
-    ...[...wrong, `/${basePath}`, `${basePath}/`].map((base) => base + path)
-  ]
+  const unknown = [...paths, basePath, ...[...wrong, `/${basePath}`, `${basePath}/`].map((at) => at + path)]
   for (const path of unknown) expect((await send(api, path)).status, path).toBe(404)
   expect(await readServers(api)).toEqual([{ url: basePath }])
   for (const path of ["/", "/docs/"]) {

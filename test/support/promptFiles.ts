@@ -31,12 +31,8 @@ export const renderFiles = (source: Source): Texts =>
   Result.getOrThrow(planExport(source.workspace.id, toWorkspaceContent(source), new Map())).textsToWrite
 
 /** Returns the pairs of a workspace and its files. */
-export const pairFiles = (
-  workspace: WorkspaceId,
-  content: WorkspaceContent,
-  texts: Texts
-): ReadonlyArray<Pair> =>
-  Result.getOrThrow(pairWithFiles(workspace, content, Result.getOrThrow(parseFiles(texts))))
+export const pairFiles = (home: WorkspaceId, content: WorkspaceContent, texts: Texts): ReadonlyArray<Pair> =>
+  Result.getOrThrow(pairWithFiles(home, content, Result.getOrThrow(parseFiles(texts))))
 
 /** Returns the content of a workspace after an edit. */
 const applyEdit = (content: WorkspaceContent, edit: ContentEdit): WorkspaceContent => {
@@ -63,15 +59,8 @@ const applyEdit = (content: WorkspaceContent, edit: ContentEdit): WorkspaceConte
 }
 
 /** Plans an import of files. */
-export const planFiles = (
-  workspace: WorkspaceId,
-  content: WorkspaceContent,
-  texts: Texts,
-  overwrite = false
-) =>
-  Result.flatMap(parseFiles(texts), (files) =>
-    planImport(workspace, content, files, { now, newId, overwrite })
-  )
+export const planFiles = (home: WorkspaceId, content: WorkspaceContent, texts: Texts, overwrite = false) =>
+  Result.flatMap(parseFiles(texts), (files) => planImport(home, content, files, { now, newId, overwrite }))
 
 /** Imports files, and undoes edits of the workspace. Returns the edit, the changes, and the content after the import. */
 export const importFiles = (

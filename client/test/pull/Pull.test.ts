@@ -6,18 +6,14 @@ import { key } from "../support.ts"
 import { agent, bundleFile, prompts, startPullService, typesFile } from "./pullService.ts"
 
 const toSuccess = (stdout: string) => ({ code: 0, stdout, stderr: "" })
-const toFailure = (message: string) => ({
-  code: 1,
-  stdout: "",
-  stderr: `prompt-retrieval-client: ${message}\n`
-})
+const toFailure = (text: string) => ({ code: 1, stdout: "", stderr: `prompt-retrieval-client: ${text}\n` })
 const noMatch = "no prompt matches; check --tag and --type, or allow it with --allow-empty"
 const toChanged = (count: number) => toSuccess(`${count} prompts: ${bundleFile} and ${typesFile} changed\n`)
 
 it("pull writes every prompt, ordered by name, and a bundled result has the data and the version that the service returns", async () => {
-  const { service, pull, read, readBundle, listFiles } = await startPullService(prompts)
+  const { service, pull, read, readBundle, list } = await startPullService(prompts)
   expect(await pull()).toEqual(toChanged(232))
-  expect(listFiles()).toEqual([bundleFile, typesFile])
+  expect(list()).toEqual([bundleFile, typesFile])
   expect(service.requests).toEqual(
     [1, 2, 3].map((page) => `/api/v1/resolved?page=${page}&per_page=100&names=true`)
   )
@@ -113,13 +109,13 @@ it("pull --frozen needs neither a request nor a key, and fails if a file is dama
 })
 
 it("pull writes neither file if one of the files cannot be written, and leaves no temporary file", async () => {
-  const { pull, read, write, listFiles, directory } = await startPullService()
+  const { pull, read, write, list, directory } = await startPullService()
   write(bundleFile, "old")
   mkdirSync(join(directory, typesFile))
   const { code, stdout, stderr } = await pull()
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
   expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
-  expect(listFiles()).toEqual([bundleFile, typesFile])
+  expect(list()).toEqual([bundleFile, typesFile])
   expect(read(bundleFile)).toBe("old")
 })
 
@@ -136,13 +132,13 @@ it("if a prompt is deleted while the list is read, pull reads the list again", a
 
 it("if the service leaves out a prompt that is too large, pull reads the list twice, and fails", async () => {
   let requests = 0
-  const { pull, listFiles } = await startPullService([], (_, response) => {
+  const { pull, list } = await startPullService([], (_, response) => {
     const meta = { page: 1, per_page: 100, total: 2, prompts: [{ name: "p" }] }
     response.end(JSON.stringify({ data: [{ id: "p", resolved_content: "Text" }], meta }))
     return ++requests > 0
   })
   const { code, stderr } = await pull()
-  expect([code, stderr, listFiles(), requests]).toEqual([1, expect.stringContaining("1 of 2 prompts"), [], 2])
+  expect([code, stderr, list(), requests]).toEqual([1, expect.stringContaining("1 of 2 prompts"), [], 2])
 })
 
 const invalid = "the service returned an invalid prompt support-agent; check --base-url"
@@ -174,13 +170,13 @@ it.each<{
 ])(
   "pull exits with $code, prints one line to stderr and writes nothing: $message",
   async ({ change, files = {}, args, env, code, message }) => {
-    const { pull, write, read, listFiles } = await startPullService([{ ...agent, ...change }])
+    const { pull, write, read, list } = await startPullService([{ ...agent, ...change }])
     for (const [name, text] of Object.entries(files)) write(name, text)
     const result = await pull(args, env)
     const line = expect.stringMatching(/^prompt-retrieval-client: [^\n]+\n$/)
     expect(result).toEqual({ code, stdout: "", stderr: line })
     expect(result.stderr).toContain(message)
-    expect(Object.fromEntries(listFiles().map((name) => [name, read(name)]))).toEqual(files)
+    expect(Object.fromEntries(list().map((name) => [name, read(name)]))).toEqual(files)
   }
 )
 

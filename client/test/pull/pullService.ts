@@ -51,13 +51,5 @@ export const startPullService = async (
   const read = (name: string) => readFileSync(join(directory, name), "utf8")
   const write = (name: string, text: string) => writeFileSync(join(directory, name), text)
   const readBundle = (): PromptBundle => JSON.parse(read(bundleFile))
-  return {
-    service,
-    pull,
-    directory,
-    read,
-    write,
-    readBundle,
-    listFiles: () => readdirSync(directory).toSorted()
-  }
+  return { service, pull, directory, read, write, readBundle, list: () => readdirSync(directory).toSorted() }
 }

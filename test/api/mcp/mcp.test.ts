@@ -39,13 +39,7 @@ it("prompts/list lists each prompt of the workspace exactly once, under a unique
 
 const planRequired = "API access requires the Solo plan or higher"
 it.each([
-  [
-    "another origin",
-    { origin: "http://evil.example.com" },
-    403,
-    "FORBIDDEN_ORIGIN",
-    "The origin is not allowed"
-  ],
+  ["another origin", { origin: "http://evil.test" }, 403, "FORBIDDEN_ORIGIN", "The origin is not allowed"],
   ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
   ["a Free key", { authorization: `Bearer ${free.key.plaintext}` }, 403, "API_NOT_ALLOWED", planRequired]
 ])(

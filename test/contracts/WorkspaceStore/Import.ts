@@ -20,14 +20,7 @@ import {
   user
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import {
-  type ContractTests,
-  assertReads,
-  findKey,
-  inExportOrder,
-  makeRecord,
-  makeOneOfEach
-} from "./support.ts"
+import { type ContractTests, assertReads, findKey, inExportOrder, makeRecord, oneOfEach } from "./support.ts"
 
 const revoked_at = instant("2026-03-01T00:00:00.000Z")
 
@@ -154,7 +147,7 @@ export const testImport = (it: ContractTests): void => {
   })
 
   test("importWorkspace rejects ids, emails and hashes of other users, keys and workspaces, names the path of each, and ignores the letter case of emails", function* () {
-    const [{ archive: other, keys }, theirs, own] = [sample(), makeOneOfEach(), makeOneOfEach()]
+    const [{ archive: other, keys }, theirs, own] = [sample(), oneOfEach(), oneOfEach()]
     for (const each of [other, theirs]) yield* loadArchive(each)
     const [ada, ben, eve] = [other.users[0]!, other.users[1]!, user()]
     const shout = { email: ada.email.toUpperCase() }

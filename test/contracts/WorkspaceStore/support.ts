@@ -82,7 +82,7 @@ export const inExportOrder = (archive: Archive): Archive => ({
 })
 
 /** Returns an archive with one item of each kind of content. */
-export const makeOneOfEach = () => {
+export const oneOfEach = () => {
   const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
   const one = prompt({
     folder_id: drawer.id,

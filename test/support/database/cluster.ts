@@ -53,13 +53,8 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   let frozen: ReadonlyArray<number> = []
 
   /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
-  const start = async (further: ReadonlyArray<string> = []) => {
-    const settings = [
-      "listen_addresses=127.0.0.1",
-      `unix_socket_directories=${home}`,
-      "fsync=off",
-      ...further
-    ]
+  const start = async (more: ReadonlyArray<string> = []) => {
+    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${home}`, "fsync=off", ...more]
     const args = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])]
     const child = spawn(join(programs!, "postgres"), args, { ...user, cwd: home, stdio: "ignore" })
     server = child

@@ -62,12 +62,7 @@ it("docs/deployment.md states for every sslmode whether connections are encrypte
   const unverified = await describeModes()
   setDefaultCACertificates([certificate])
   const verified = await describeModes()
-  const found = documented.map(([mode], index) => [
-    mode,
-    verified[index],
-    withoutTls[index],
-    unverified[index]
-  ])
+  const found = documented.map(([mode], n) => [mode, verified[n], withoutTls[n], unverified[n]])
   expect(found).toEqual(documented)
   // The certificate is for localhost, not for 127.0.0.1.
   for (const mode of ["require", "verify-ca", "verify-full"])

@@ -21,7 +21,7 @@ import {
   InvalidContent
 } from "../../../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { makeOneOfEach, toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
+import { oneOfEach, toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import {
   type Key,
   archive,
@@ -85,7 +85,7 @@ layer(store, { excludeTestServices: true })((it) => {
 
   test("a change that fails, a change that the audit log cannot record, and a dry run write no row and record no event", function* () {
     const [store, sql] = [yield* WorkspaceStore, yield* PgClient.PgClient]
-    const [{ archive: own, keys }, other] = [sample(), makeOneOfEach()]
+    const [{ archive: own, keys }, other] = [sample(), oneOfEach()]
     for (const each of [own, other]) yield* store.importWorkspace(each)
     const [home, ada, stranger, nowhere] = [own.workspace.id, own.users[0]!, user(), newId<WorkspaceId>()]
     const added = key(home, stranger)

@@ -8,7 +8,7 @@ import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgr
 import { type PromptFilter, PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
 import * as Resolution from "../../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../../src/domain/Version.ts"
-import { makeOneOfEach } from "../../../../contracts/WorkspaceStore/support.ts"
+import { oneOfEach } from "../../../../contracts/WorkspaceStore/support.ts"
 import { loadArchive } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
@@ -28,7 +28,7 @@ const everything = { page: 1, per_page: 100 }
 /** Imports two workspaces, each with a prompt that has a folder, the tag "label" and a fragment. */
 const twoWorkspaces = Effect.gen(function* () {
   const make = () => {
-    const archive = makeOneOfEach()
+    const archive = oneOfEach()
     const [drawer, label, snippet] = [archive.folders[0]!, archive.tags[0]!, archive.fragments[0]!]
     return { archive, id: archive.workspace.id, drawer, label, snippet, prompt: archive.prompts[0]! }
   }
