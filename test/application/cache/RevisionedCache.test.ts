@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterEach, vi } from "vitest"
+import { cacheLimits } from "../../../src/adapters/inbound/http/App.ts"
 import { RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
@@ -11,8 +12,7 @@ const [workspace, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 /** Makes a cache of texts with the limits of the response cache. */
 const setUp = () => {
   const feed = switchedFeed()
-  const limits = { maxSize: 32 * 2 ** 20, maxValueSize: 2 ** 20, maxAgeMs: 30_000 }
-  const cache = new RevisionedCache<string>(feed, limits, Object.is)
+  const cache = new RevisionedCache<string>(feed, cacheLimits, Object.is)
   const respond = <E>(key: string, read: Effect.Effect<string, E>, from = workspace) =>
     cache.load(
       key,

@@ -47,7 +47,7 @@ interface CachedResponse {
 }
 
 /** Sizes are in bytes. */
-const cacheLimits = {
+export const cacheLimits = {
   maxSize: 32 * 1024 * 1024,
   maxValueSize: 1024 * 1024,
   maxAgeMs: sharedMaxAgeSeconds * 1_000
