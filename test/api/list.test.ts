@@ -16,10 +16,7 @@ const prompts = "/api/v1/prompts"
 const firstPage = { page: 1, per_page: 20 }
 const versions = `${prompts}/${home.archive.prompts[0]!.id}/versions`
 
-const invalidNumbers = [
-  ...["", "0", "-1", "+1", "01", "1.0", "1e2", "%201", "1%20", "x", "0x1", encodeURIComponent("٣")],
-  ...["%EF%BC%91", "9007199254740992", "99999999999999999999", "%", "%00", "null"]
-]
+const invalidNumbers = ["", "0", "01", "%201", encodeURIComponent("٣"), "9007199254740992", "%", "%00"]
 it.each(["page", "per_page"].flatMap((name) => invalidNumbers.map((value) => [name, value] as const)))(
   "the list of prompts and the list of versions return 400 for %s=%s",
   async (name, value) => {

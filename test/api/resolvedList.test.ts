@@ -122,7 +122,6 @@ it("GET /resolved leaves out prompts that are too large, and responds 422 if the
   const key = large.key.plaintext
   const { data } = await read(toQuery([tooLarge.id, one.id, manyBytes.id, escaped.id]), key)
   expect(data.map(({ title }: { readonly title: string }) => title)).toEqual(["One"])
-  for (const { id } of [tooLarge, manyBytes, escaped]) expect(api.service().output()).toContain(id)
   expectError(await send(toQuery([one.id, other.id]), key), tooLargeTogether)
   expectError(await send("/api/v1/resolved", key), tooLargeTogether)
   expectError(await send(toQuery(Array.from({ length: 100 }, () => one.id)), key), tooLargeTogether)

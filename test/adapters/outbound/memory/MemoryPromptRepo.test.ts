@@ -40,8 +40,7 @@ const page = { page: 1, per_page: 100 }
 
 it.each([
   [undefined, [3, 2, 1]],
-  ["production", [2, 1]],
-  ["PRODUCTION", []]
+  ["production", [2, 1]]
 ])(
   "the list with the tag %j has no archived prompts, and is in descending order of updated_at and id",
   (tag, digits) => {
