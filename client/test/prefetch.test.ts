@@ -68,17 +68,15 @@ it.each([414, 422, 431])("prefetch asks for half as many prompts after a %i", as
   expect(service.requests.map(countRequested)).toEqual([25, 25, 25, 10, 25, 25, 10])
 })
 
-const toPage =
-  (prompt: object, ...prompts: ReadonlyArray<object>) =>
-  () =>
-    jsonResponse(200, { data: [prompt], meta: { page: 1, per_page: 1, total: 1, prompts } })
+const toPage = (prompt: object, prompts?: ReadonlyArray<object>) => () =>
+  jsonResponse(200, { data: [prompt], meta: { page: 1, per_page: 1, total: 1, prompts } })
 
 it.each([
   ["401", unauthorized, "UnauthorizedError"],
   ["no response within the timeout", neverResponds, "TimeoutError"],
   ["a page without names", toPage({ resolved_content: "Text" }), "InvalidResponseError"],
-  ["a prompt without a name", toPage({ resolved_content: "Text" }, {}), "InvalidResponseError"],
-  ["a prompt without a text", toPage({ id: "p0" }, { name: "prompt-0" }), "InvalidResponseError"]
+  ["a prompt without a name", toPage({ resolved_content: "Text" }, [{}]), "InvalidResponseError"],
+  ["a prompt without a text", toPage({ id: "p0" }, [{ name: "prompt-0" }]), "InvalidResponseError"]
 ] as const)("prefetch rejects with the error of a request: %s", async (_, respond, name) => {
   const { client, state } = makeService(1)
   state.fault = respond

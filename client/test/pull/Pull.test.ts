@@ -130,16 +130,22 @@ it("if a prompt is deleted while the list is read, pull reads the list again", a
   expect(readBundle().prompts.some(({ name }) => name === "prompt-98")).toBe(true)
 })
 
-it("if the service leaves out a prompt that is too large, pull reads the list twice, and fails", async () => {
-  let requests = 0
-  const { pull, list } = await startPullService([], (_, response) => {
-    const meta = { page: 1, per_page: 100, total: 2, prompts: [{ name: "p" }] }
-    response.end(JSON.stringify({ data: [{ id: "p", resolved_content: "Text" }], meta }))
-    return ++requests > 0
-  })
-  const { code, stderr } = await pull()
-  expect([code, stderr, list(), requests]).toEqual([1, expect.stringContaining("1 of 2 prompts"), [], 2])
-})
+it.each([
+  [2, "a prompt that is too large", () => "p", "1 of 2 prompts, because they are too large"],
+  [20, "another prompt each time", (n: number) => `p${n}`, "the list of prompts changes too often"]
+])(
+  "pull fails after it has read the list %i times if the service leaves out %s",
+  async (reads, _, toName, message) => {
+    let requests = 0
+    const { pull, list } = await startPullService([], (_, response) => {
+      const meta = { page: 1, per_page: 100, total: 2, prompts: [{ name: toName(++requests) }] }
+      response.end(JSON.stringify({ data: [{ id: "p", resolved_content: "Text" }], meta }))
+      return true
+    })
+    const { code, stderr } = await pull()
+    expect([code, stderr, list(), requests]).toEqual([1, expect.stringContaining(message), [], reads])
+  }
+)
 
 const invalid = "the service returned an invalid prompt support-agent; check --base-url"
 const withKey =
