@@ -1,7 +1,15 @@
 import { expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { archive, instant, prompt, version, workspace } from "../../support/archives.ts"
+import {
+  archive,
+  fragment,
+  fragmentBinding,
+  instant,
+  prompt,
+  version,
+  workspace
+} from "../../support/archives.ts"
 import { lockTables } from "../../support/database/locks.ts"
 import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
@@ -50,8 +58,7 @@ it("prompts list shows every prompt of a workspace with more prompts than a page
 
 it("prompts list says that the database may not have responded in time if its statement times out", async () => {
   const unlock = await lockTables(env.DATABASE_URL, "prompts")
-  const result = await run(["prompts", "list"], env)
-  await unlock()
+  const result = await run(["prompts", "list"], env).finally(unlock)
   expect(result).toEqual(makeFailure("the database cannot be reached or did not respond in time"))
 })
 
@@ -77,6 +84,16 @@ it("prompts resolve prints only the resolved content", async () => {
   expect(fragment_count).toBe(3)
   expect(resolved_content).toContain("Write as Acme does: warm and calm")
   expect(await print("resolve", agent.id)).toBe(`${resolved_content}\n`)
+})
+
+it("prompts resolve of a prompt that is too large prints only the error", async () => {
+  const [suffix, home] = [fragment("x"), workspace({ name: "Too large" })]
+  const fragments = [fragmentBinding(suffix, 1)]
+  const large = prompt({ title: "Large", current_content: "x".repeat(2 ** 20), fragments })
+  await database.importArchive(archive({ workspace: home, fragments: [suffix], prompts: [large] }))
+  const result = await run(["prompts", "resolve", large.id, "--workspace", home.name], env, "")
+  const message = `the resolved content of prompt ${large.id} is larger than 1 MiB; shorten the prompt or its fragments`
+  expect(result).toEqual(makeFailure(message))
 })
 
 it("prompts diff compares two versions by line, or a version with the current content, even in a workspace of the Free tier", async () => {
