@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { vi } from "vitest"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Admission, type RateLimits } from "../../src/application/Admission.ts"
@@ -74,5 +75,19 @@ makeTestOf({ perKey: 10, perProcess: 25 })(
       remaining.reduce((sum, each) => sum + each),
       100 - 25
     )
+  }
+)
+
+makeTestOf({ perKey: 1, perProcess: 1 })(
+  "while a counter decides about one key, the process limit rejects no request of another key",
+  function* () {
+    const { ids, request } = yield* setUp(2)
+    const limiter = yield* RateLimiter
+    const { take } = limiter
+    vi.spyOn(limiter, "take").mockImplementation((scope, ...others) =>
+      scope === ids[0] ? Effect.never : take(scope, ...others)
+    )
+    yield* Effect.forkChild(request(0), { startImmediately: true })
+    assert.strictEqual(yield* request(1), "admitted")
   }
 )
