@@ -2,14 +2,14 @@ import { makeErrorClass, PromptClientError } from "./Errors.ts"
 import type { PromptType, ResolvedPrompt } from "./Resources.ts"
 import type { UnknownJson } from "./transport/Envelopes.ts"
 
-/** A prompt of a bundle: its resolved content, as the service returned it to `pull`. */
+/** A prompt of a bundle, with the resolved content that the service returned to `pull`. */
 export interface BundledPrompt extends Omit<ResolvedPrompt, "prompt_type" | "resolved_content"> {
   /** Name of the prompt in its workspace (docs/names.md). */
   readonly name: string
   readonly prompt_type: string
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly content: string
-  /** Version number of the prompt; absent if the service's store reports no version. */
+  /** Version number of the prompt; absent if the service returned no version. */
   readonly version?: number | undefined
   /** Names of the slots left in `content`, without duplicates, in order of first occurrence. */
   readonly slots: ReadonlyArray<string>

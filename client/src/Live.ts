@@ -138,7 +138,7 @@ export class LivePrompts implements Live {
     const { signal } = page.controller
     // The wait is less than `ttl`, so that the texts stay current.
     const wait = Math.min(Math.floor(limits.ttl / 1_200) || 1, 50)
-    // Many clients lose their requests at the same moment. The random pauses spread the next requests over one wait.
+    // Many clients may lose their requests at one moment. Random pauses spread the next requests over one wait.
     const pauseAtRandom = () => wait * 1_000 * Math.random()
     let isPolling = false
     let error: unknown
@@ -202,7 +202,7 @@ export class LivePrompts implements Live {
         Promise.resolve(name).then(this.#settings.onChange)
     }
     page.entries = entries
-    // A prompt that moves may be on no page for a moment, so names are forgotten late.
+    // A prompt that moves may be on no page for a moment, so its name is not deleted at once.
     if (this.texts.size > 2 * maxPageSize * this.#pages.length) {
       for (const name of this.texts.keys())
         if (!this.#pages.some(({ entries }) => entries.has(name))) this.texts.delete(name)

@@ -25,8 +25,8 @@ interface SharedOptions {
   /** Maximum number of retries of a request after a connection error, 408, 429 or 5xx. Default: 2. */
   readonly maxRetries?: number | undefined
   /**
-   * Additional request headers; a call's headers override the client's. `accept` and `authorization` cannot be
-   * overridden. Default: none.
+   * Additional request headers. The headers of a call override the headers of the client. `accept` and `authorization`
+   * cannot be overridden. Default: none.
    */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -37,7 +37,7 @@ export interface CacheOptions {
   readonly ttl?: number | undefined
   /**
    * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
-   * returned immediately and refreshed in the background, so reads survive an outage of this length.
+   * returned immediately and refreshed in the background. Reads thus survive an outage of this length.
    */
   readonly maxStale?: number | undefined
   /** Maximum number of cached results; the least recently used result is evicted first. Default: 1,000. */
@@ -60,7 +60,7 @@ export interface ClientOptions extends SharedOptions {
   readonly fetch?: Fetch | undefined
   /** Receives a log line for each attempt. `console` is a valid logger. Default: no logging. */
   readonly logger?: Logger | undefined
-  /** Enables the cache; `{}` uses its defaults. Default: no cache, so every call sends a request. */
+  /** Enables the cache; `{}` uses its defaults. Default: no cache. Every call then sends a request. */
   readonly cache?: CacheOptions | undefined
   /** A bundle that `pull` has written. `getResolved` returns its texts while the service is not available. */
   readonly bundle?: PromptBundle | undefined

@@ -121,9 +121,9 @@ export class PromptClient {
   }
 
   /**
-   * Loads resolved prompts into memory, and keeps them current until the result is closed. `getResolved` returns them
-   * without a request. For each 100 prompts, one request waits for changes. Rejects if the service rejects a request. If
-   * the service is not available, resolves without texts and keeps trying.
+   * Loads resolved prompts into memory, and keeps them current until the result is closed. `getResolved` returns these
+   * prompts without a request. For each 100 prompts, one request waits for changes. Rejects if the service rejects a
+   * request. If the service is not available, resolves without texts and keeps trying.
    */
   async live(selection: PromptSelection, options: LiveOptions = {}): Promise<Live> {
     requireKnown(options, { onChange: true })
@@ -142,8 +142,8 @@ export class PromptClient {
   }
 
   /**
-   * Reads a resolved prompt. Tries the live prompts, then the cache or the service, then the bundle, then the fallback.
-   * In the mode `bundle-first`, tries the bundle first.
+   * Reads a resolved prompt. Tries the live prompts first, then the cache or the service, then the bundle, and then the
+   * fallback. In the mode `bundle-first`, tries the bundle first.
    */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const { fallback, ...callOptions } = options

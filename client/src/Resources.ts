@@ -89,7 +89,7 @@ export interface PageMeta {
  * - `cached`: the client's cache, within `ttl`
  * - `stale`: the client's cache, after `ttl`, or a response that the service sent without its database
  * - `bundled`: the bundle, because the service is not available or because of the mode `bundle-first`
- * - `fallback`: the `fallback` of the call, because the service is not available and there is no other text
+ * - `fallback`: the `fallback` of the call, because the service is not available and no other text exists
  */
 export type Source = "fresh" | "live" | "cached" | "stale" | "bundled" | "fallback"
 

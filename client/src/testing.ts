@@ -6,8 +6,8 @@ import type { Fetch } from "./transport/Fetch.ts"
 import { withLimits } from "./transport/Limits.ts"
 
 /**
- * A prompt of a `FakeService`, such as a prompt of a bundle. The `content`, and a name or an id, are required; all
- * other fields are optional. The default title is the name or, without a name, the id.
+ * A prompt of a `FakeService`, such as a prompt of a bundle. The field `content` and either `name` or `id` are
+ * required. All other fields are optional. The default title is the name or, without a name, the id.
  */
 export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
@@ -79,8 +79,8 @@ const toPrompt = (prompt: StoredPrompt) => ({
 /**
  * A prompt service in memory, for the tests of an application. A `PromptClient` calls a `fetch` that responds like the
  * service. If the prompts come from a bundle, only `getResolved`, `prefetch` and `live` return the results of the real
- * service. In other results, fields that a bundle does not contain have fixed values, and each prompt has one version.
- * Every prompt matches every tag and folder. The prompts have the given names, which need not follow from the titles.
+ * service. In the results of other calls, fields that a bundle does not contain have fixed values. Each prompt has one
+ * version. Every prompt matches every tag and folder. The prompts have the given names, whatever their titles are.
  *
  * @example
  * ```ts
@@ -95,14 +95,14 @@ const toPrompt = (prompt: StoredPrompt) => ({
 export class FakeService {
   readonly #prompts = new Map<string, StoredPrompt>()
   #madeIds = 0
-  /** Distinguishes the ETags of this service from those of others in the same test. */
+  /** Distinguishes the ETags of this service from the ETags of other services in the same test. */
   readonly #etagPrefix = crypto.randomUUID()
-  /** The ETags of the bodies so far. */
+  /** The ETag of each body that was returned so far. */
   readonly #etags = new Map<string, string>()
   #failure: FakeFailure | undefined
   /** The functions that wake waiting requests. */
   readonly #waiting = new Set<() => void>()
-  /** The path and query of each request so far. */
+  /** The path and query of each request that was received so far. */
   readonly requests: Array<string> = []
 
   constructor(content: FakeContent = { prompts: [] }) {
@@ -124,7 +124,7 @@ export class FakeService {
     this.#wake()
   }
 
-  /** Finds a prompt by its id or its name. Of several prompts with this name, finds the prompt that was added first. */
+  /** Finds a prompt by its id or its name. If several prompts have this name, finds the first added prompt. */
   #find(prompt: string): StoredPrompt | undefined {
     return (
       this.#prompts.get(prompt.toLowerCase()) ??
@@ -132,7 +132,7 @@ export class FakeService {
     )
   }
 
-  /** Makes all further requests fail. With `undefined`, requests succeed again. */
+  /** Makes all further requests fail. If `failure` is `undefined`, requests succeed again. */
   failWith(failure: FakeFailure | undefined): void {
     this.#failure = failure
     this.#wake()
@@ -143,7 +143,7 @@ export class FakeService {
     this.#waiting.clear()
   }
 
-  /** Creates a client of this service. By default, it has an `apiKey`, and does not retry failed requests. */
+  /** Creates a client of this service. By default, the client has an `apiKey`, and does not retry failed requests. */
   connect(options: ClientOptions = {}): PromptClient {
     return new PromptClient({ apiKey: "key_live_test", maxRetries: 0, ...options, fetch: this.fetch })
   }
@@ -171,7 +171,7 @@ export class FakeService {
     })
   }
 
-  /** Makes a response. A success has an ETag, and becomes a 304 if the request has this ETag. */
+  /** Makes a response. A successful response has an ETag, and is a 304 if the request has this ETag. */
   #toResponse({ status, body, headers }: Reply, ifNoneMatch?: string): Response {
     const text = JSON.stringify(body)
     const fixed = { "content-type": "application/json", "x-request-id": crypto.randomUUID(), ...headers }
@@ -204,7 +204,7 @@ export class FakeService {
     return { body: { data }, headers: { "prompt-version": String(prompt.version) } }
   }
 
-  /** Replies with a page of resolved prompts, or with the prompts that the query names. */
+  /** Returns resolved prompts: the prompts that the query names, or else a page of the list. */
   #replyResolved(query: URLSearchParams): Reply {
     const named = query.getAll("prompt").flatMap((name) => {
       const prompt = this.#find(name)
@@ -224,7 +224,7 @@ export class FakeService {
   }
 }
 
-/** A reply, before it gets the headers of every response. */
+/** A response without the headers that every response has. */
 interface Reply {
   /** Default: 200. */
   readonly status?: number

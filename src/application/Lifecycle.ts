@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** `starting`: the database is not migrated yet; `draining`: the service is shutting down. */
+/** In the phase `starting`, the database is not migrated yet. In the phase `draining`, the service is shutting down. */
 export type Phase = "starting" | "serving" | "draining"
 
 /** The phase of this service, from start to shutdown. A phase that has ended never starts again. */

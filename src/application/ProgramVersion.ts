@@ -1,5 +1,5 @@
 /** The version in `package.json`, repeated here because an embedder's bundle does not contain `package.json`. */
 export const programVersion = "0.1.0"
 
-/** The version, as the command line prints it. */
+/** The text of the version that the command line prints. */
 export const versionText = `prompt-retrieval v${programVersion}`

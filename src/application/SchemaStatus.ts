@@ -10,7 +10,7 @@ export interface MigrationReport {
   readonly ran: ReadonlyArray<MigrationInfo>
 }
 
-/** The state of the database's schema, as this program sees it. */
+/** The state of the database's schema, compared with the migrations of this program. */
 export interface SchemaStatus {
   /** The number of the last migration that ran; 0 if no migration has run. */
   readonly version: number

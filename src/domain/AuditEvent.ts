@@ -10,7 +10,7 @@ export const AuditEvent = Schema.Struct({
   at: Timestamp,
   /** The name of the person or program that made the change or export. */
   actor: Schema.String,
-  /** The kind of the subject and what happened to it, such as `key.rotated`. */
+  /** The kind of the subject and the kind of the event, such as `key.rotated`. */
   action: Schema.String,
   /** The workspace that was changed or exported, or that has the key. Null if there is no workspace, as for a user. */
   workspace_id: Schema.NullOr(WorkspaceId),

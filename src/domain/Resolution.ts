@@ -7,7 +7,7 @@ import { sizes } from "./Sizes.ts"
 export interface PromptContents extends RepeatedFields {
   readonly current_content: string
   readonly fragments: ReadonlyArray<SourceFragment>
-  /** The bytes of the contents and of the JSON of the overrides, if the store counts them. */
+  /** The bytes of the contents and of the JSON of the overrides, if the store counts these bytes. */
   readonly bytes?: number
 }
 
@@ -74,7 +74,7 @@ const fill = (content: string, bindings: Readonly<Record<string, unknown>>): str
     const isBound = name !== undefined && Object.hasOwn(bindings, name)
     const text = (isBound ? toSlotText(bindings[name]) : undefined) ?? slot
     growth += text.length - slot.length
-    // If the result is already too long, insert nothing more, to save memory.
+    // If the result is already too long, no more text is inserted, to save memory.
     return offset + slot.length + growth > maxLength ? "" : text
   })
   return content.length + growth > maxLength ? undefined : filled

@@ -1,7 +1,7 @@
 /**
- * The maximum sizes of the values of a workspace. They bound the size of every response. Imports reject larger values,
- * and the database schema enforces the same limits. The exceptions are `sourceBytes` and the limit of a resolved
- * content, which are checked when a prompt is resolved (docs/limits.md).
+ * The maximum sizes of the values of a workspace. These sizes limit the size of every response. Imports reject larger
+ * values, and the database schema enforces the same limits. The exceptions are `sourceBytes` and the limit of a
+ * resolved content, which are checked when a prompt is resolved (docs/limits.md).
  */
 export const sizes = {
   /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */

@@ -148,7 +148,7 @@ export const archive = (overrides: Partial<Archive> = {}): Archive => ({
   ...overrides
 })
 
-/** Texts that an encoding or escaping error could change on the way into a database and back. */
+/** Texts that an encoding or escaping error could change when a database stores and returns them. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",

@@ -52,7 +52,7 @@ const listReferences = ({ prompts }: Archive): ReadonlyArray<PromptReference> =>
     return [id, { slug, digits: undefined }, { slug, digits: digits.slice(0, 8) }, { slug, digits }]
   })
 
-/** Returns reads with every method, for prompts and filters that exist in the workspace or do not exist in it. */
+/** Returns reads with every method, for prompts and filters that exist in the workspace, and for others. */
 const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
   const { id } = archive.workspace
   const unknown = [newId<PromptId>(), { slug: "no-such-name", digits: undefined }]
@@ -81,7 +81,7 @@ const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
   return reads
 }
 
-/** Converts a value to plain JSON. Leaves out `bytes`, the size of a source, which only some stores count. */
+/** Converts a value to plain JSON. Leaves out `bytes`, because only some stores count the size of a source. */
 const toPlain = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (name, member) => (name === "bytes" ? undefined : member)))
 

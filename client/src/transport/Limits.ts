@@ -48,8 +48,8 @@ export const subtract = ([monotonic, wall]: Instant, millis: number): Instant =>
 ]
 
 /**
- * Returns the milliseconds from one instant to another, by default to now. Takes the larger difference of the two
- * clocks, so that a text is never treated as younger than it is.
+ * Returns the milliseconds from one instant to another instant. By default, `to` is the current instant. Uses the clock
+ * with the larger difference, so that a text is never treated as younger than it is.
  */
 export const getElapsed = (from: Instant, to: Instant = readClocks()): number =>
   Math.max(to[0] - from[0], to[1] - from[1])

@@ -45,7 +45,7 @@ export interface ConfirmedText {
   readonly info: ResponseInfo
 }
 
-/** A response after its body was read. The text is undefined if it is too large. */
+/** A response after its body was read. The text is undefined if the body is too large. */
 interface Response {
   readonly text: string | undefined
   readonly info: ResponseInfo
@@ -67,7 +67,7 @@ export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Rec
 const maxRetryAfterMs = 60_000
 
 /**
- * Returns the backoff before a retry, in milliseconds: at random between half of the maximum and the maximum. The
+ * Returns the backoff before a retry, in milliseconds: a random time between half of the maximum and the maximum. The
  * maximum is 500 before the first retry and doubles with each further retry, up to 8,000.
  */
 const computeBackoff = (attempt: number): number =>
@@ -84,7 +84,7 @@ const describeCauses = (error: unknown): string => {
 /** The maximum size of a body in bytes, after decompression. The service sends far less. */
 const maxBodySize = 8 * 2 ** 20
 
-/** Reads a body as UTF-8. Cancels the body and returns `undefined` if it is larger than `maxBodySize`. */
+/** Reads a body as UTF-8. If the body is larger than `maxBodySize`, cancels the body and returns `undefined`. */
 const readBody = async (response: FetchResponse): Promise<string | undefined> => {
   const { body } = response
   if (!body?.[Symbol.asyncIterator]) return response.text()

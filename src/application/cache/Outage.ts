@@ -33,7 +33,7 @@ const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
   description:
     "How long known responses are still served without the database; OUTAGE_MAX_AGE while it is reachable"
 })
-// Registers the histogram, so that the metrics include it even before its first sample.
+// Registers the histogram, so that the metrics include the histogram even before its first sample.
 responseAge.valueUnsafe(metricRegistry)
 
 /**

@@ -16,7 +16,7 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/** The part that one eviction frees. Each deletion at the start of a `Map` makes finding its first entry slower. */
+/** The fraction that one eviction frees. Each deletion at the start of a `Map` slows down finding its first entry. */
 const evictedFraction = 1 / 16
 
 /**
@@ -135,7 +135,7 @@ interface CacheEntry<Value> extends FairEntry {
  *
  * 1. Before a read starts, the cache notes the change feed's revision.
  * 2. The cache stores the result only if the workspace's revision is not greater than the revision of rule 1.
- * 3. The cache serves only fresh entries. While the change feed is down, it serves and stores nothing.
+ * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
  * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. The newer of
  *    the two is unknown: the feed may be late, and a read that started earlier may have reached the database later.
  *
@@ -152,7 +152,7 @@ export class RevisionedCache<Value> {
 
   /**
    * @param isSame returns true if two values of a key do not contradict each other
-   * @param name the label of this cache in the metrics of lookups; without a name, lookups are not counted
+   * @param name the label of this cache in the metrics of lookups; if absent, lookups are not counted
    */
   constructor(
     feed: ChangeFeed["Service"],

@@ -37,7 +37,7 @@ export class ChangeFeed extends Context.Service<
     readonly revisionOf: (workspace: WorkspaceId) => number | undefined
     /**
      * Returns the last contact with the database, even while the feed is down, or `undefined` before the first contact.
-     * After a lost contact, the feed treats every workspace as changed, so no earlier revision is current.
+     * When the feed regains contact, it treats every workspace as changed, so no earlier revision is current.
      */
     readonly lastContact: () => LastContact | undefined
     /** Adds a listener that is called after each change of a revision, and with `undefined` when the feed goes down. */

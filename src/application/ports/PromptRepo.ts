@@ -17,7 +17,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 import type { PromptReference } from "../../domain/PromptName.ts"
 
-/** Selects prompts of a workspace; an absent field excludes no prompt. `tag` is a tag's exact name. */
+/** Selects prompts of a workspace. An absent field excludes no prompt. `tag` is a tag's exact name. */
 export interface PromptFilter {
   readonly folder_id?: FolderId | undefined
   readonly tag?: string | undefined
@@ -36,14 +36,14 @@ export interface NamedPrompt {
 export interface FoundSource {
   /** The position of the prompt among the requested prompts, counted from 0. */
   readonly index: number
-  /** The shortest name that belongs to the prompt (`toName`). Invalid for an archived prompt, which has no name. */
+  /** The shortest name that belongs to the prompt (`toName`). An archived prompt has no valid name. */
   readonly name: string
   readonly source: Result.Result<ResolutionSource, ResolvedTooLarge>
 }
 
 /**
- * Port: the prompts of a workspace, read only. Every method sees only the given workspace. Prompts of other workspaces
- * are not found, their folders and tags match no prompt, and their fragments are left out.
+ * Port: reads the prompts of a workspace. Every method sees only the given workspace. Prompts of other workspaces are
+ * not found, their folders and tags match no prompt, and their fragments are left out.
  *
  * A name is looked up among the prompts that are not archived. If several prompts have the same slug, the slug alone
  * denotes the prompt with the smallest `created_at`, then id. A slug with digits denotes the prompt with the smallest

@@ -3,9 +3,9 @@
  *
  * The whole program has three kinds of errors:
  *
- * - An expected failure, such as `PromptNotFound` or `Unavailable`. Callers handle it. It is a tagged value without a
- *   stack trace, because creating a stack trace costs several times as much as rejecting a request.
- * - An operational failure, such as a TCP port that is in use. It stops a command or the process. It is a
+ * - An expected failure, such as `PromptNotFound` or `Unavailable`. Callers handle it. The failure is a tagged value
+ *   without a stack trace, because creating a stack trace costs several times as much as rejecting a request.
+ * - An operational failure, such as a TCP port that is in use. The failure stops a command or the process, and is a
  *   `Data.TaggedError` with a message for the operator.
  * - Any other error is a defect.
  */

@@ -52,7 +52,7 @@ export interface WorkspaceInfo extends Omit<Workspace, "tier"> {
   readonly tier: string
 }
 
-/** A key as operators see it. `owner` is the email of its owner. */
+/** A key as operators see it. `owner` is the email of the key's owner. */
 export interface KeyInfo extends Omit<StoredKey, "created_by" | "key_hash"> {
   readonly owner: string
   readonly last_used_at: Timestamp | null
@@ -79,7 +79,7 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /** The numbers of written rows: of the workspace, items of lists, versions, and fragments and tags of prompts. */
+  /** The numbers of written rows of the workspace, list items, versions, and fragments and tags of prompts. */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
@@ -157,9 +157,9 @@ export class WorkspaceStore extends Context.Service<
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames
-     * it as `toReplacedName` does. The time of the rotation is the replacement's `created_at`. Fails with `KeyEnded` if
-     * key `id` is revoked or has expired, because a rotation must not undo a revocation. Returns the replaced key, and
-     * the expiry of its replacement.
+     * key `id` as `toReplacedName` does. The time of the rotation is the replacement's `created_at`. Fails with
+     * `KeyEnded` if key `id` is revoked or has expired, because a rotation must not undo a revocation. Returns the
+     * replaced key, and the expiry of its replacement.
      */
     readonly rotateKey: (
       id: ApiKeyId,
@@ -191,8 +191,8 @@ export class WorkspaceStore extends Context.Service<
      *
      * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
      * another workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to
-     * another key. An import changes a stored key without a workspace only if the key in `whole` has no workspace
-     * either, and has the same owner.
+     * another key. An import changes a stored key without a workspace only if the key in `whole` also has no workspace
+     * and has the same owner.
      */
     readonly importWorkspace: (
       whole: WholeWorkspace,
@@ -220,7 +220,7 @@ export class WorkspaceStore extends Context.Service<
      *
      * If the same rows change concurrently, `makeEdit` runs again on the new content, so the change is not overwritten.
      * Concurrent edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of
-     * another workspace; the paths of the problems are paths in the edit.
+     * another workspace. The paths of the problems are paths in the edit.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

@@ -8,7 +8,7 @@ import { type Pair, pairForImport, findSlotWarnings, listUnbound } from "./Pairi
 import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
 import type { ContentState, PromptState } from "./ContentState.ts"
 
-/** A prompt as applications see it. */
+/** The properties of a prompt on which applications depend. */
 export interface PromptInterface {
   readonly id: string
   readonly name: string
@@ -23,7 +23,7 @@ export interface PromptInterface {
 export interface BreakingChange {
   /** The name before the change. */
   readonly name: string
-  /** The name after the change; null if the prompt is gone. */
+  /** The name after the change; null if the prompt no longer exists. */
   readonly new_name: string | null
   readonly removed_slots: ReadonlyArray<string>
   readonly added_slots: ReadonlyArray<string>
@@ -74,7 +74,7 @@ const listInterfaces = (
 
 /**
  * Compares the prompts of two states, and returns the changes that can break applications, ordered by name. A prompt is
- * compared with the prompt that has the same id or, if there is none, the same name. A new prompt breaks no application.
+ * compared with the prompt with the same id or, if there is none, the same name. A new prompt breaks no application.
  */
 export const compareInterfaces = (
   before: ReadonlyArray<PromptInterface>,

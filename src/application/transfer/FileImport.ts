@@ -184,7 +184,7 @@ const makeEdit = (
     const old = before?.kind === "prompt" ? before : undefined
     const hasSameContent = old?.current_content === after.current_content
     const versions = hasSameContent ? [] : [makeVersion(after.current_content, existing)]
-    // Several folders may have the same name. A prompt therefore stays in its folder if its file states the name of
+    // Several folders may have the same name. A prompt therefore stays in its folder if its file contains the name of
     // that folder.
     const keepsFolder = existing !== undefined && old?.folder === folder
     return {
@@ -227,10 +227,10 @@ const makeEdit = (
 export type ImportPlan = readonly [ContentEdit, FileImport]
 
 /**
- * Plans the import of files into a workspace: the edit that makes the workspace equal to the files, and the changes that
- * operators see. Each prompt and fragment becomes what its file describes, and the changed content of a prompt becomes a
- * new version. A prompt without a file is archived. A fragment without a file is removed, unless a prompt without a file
- * contains it.
+ * Plans the import of files into a workspace: the edit that makes the workspace equal to the files, and the changes
+ * that operators see. Each prompt and fragment gets the state that its file describes. The changed content of a prompt
+ * becomes a new version. A prompt without a file is archived. A fragment without a file is removed, unless a prompt
+ * without a file contains it.
  *
  * Without `overwrite`, the plan fails if it would undo an edit that was made in the workspace since the latest import.
  * The first import never fails for this reason, because there is no earlier import to compare with.

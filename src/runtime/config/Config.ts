@@ -72,7 +72,7 @@ const duration = makeRule(
 )
 
 /**
- * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours; a longer timer fires immediately. The remaining half
+ * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours. A longer timer fires immediately. The remaining half
  * hour is for the drain and the stop timeout, which are added to the grace period.
  */
 const fitsTimer = makeRule(

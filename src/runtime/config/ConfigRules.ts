@@ -9,8 +9,8 @@ import {
 // The rules of values that are set by environment variables or by options of `createPromptApi`.
 
 /**
- * Returns undefined for a valid value, and otherwise the problem, which begins with "must". An error message is the
- * name of the variable or option, a space and the problem. It never contains the value, which may be a secret.
+ * Returns undefined for a valid value. Otherwise, returns the problem, which begins with "must". An error message is
+ * the name of the variable or option, a space and the problem. It never contains the value, which may be a secret.
  */
 export type Rule = (value: unknown) => string | undefined
 

@@ -1,4 +1,4 @@
-// This import compiles schemas to functions, as in `ServiceLayers.ts`.
+// This import compiles schemas to functions; see `ServiceLayers.ts`.
 import "effect/schema/SchemaJITCompiler/enable"
 import { hostname, userInfo } from "node:os"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
@@ -19,8 +19,8 @@ import { Prompts } from "../../application/Prompts.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 import { limitHeapGrowth } from "../GarbageCollection.ts"
 
-// The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
-// commands start faster. `serve` uses `administrationLayer` and `makeActorLayer` for an embedded database.
+// The composition root of the commands of operators. This module imports no module that only `serve` needs, so that
+// these commands start faster. `serve` uses `administrationLayer` and `makeActorLayer` for an embedded database.
 
 /** Returns the name of the user of this process. Returns the numeric id if the system has no name for the user. */
 const readUserName = (): string => {

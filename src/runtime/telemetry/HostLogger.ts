@@ -4,7 +4,7 @@ import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
 import { toLogEntry } from "./Logging.ts"
 
-/** The fields of a log line. They never contain a key, a query string or the content of a prompt. */
+/** The fields of a log line. The fields never contain a key, a query string or the content of a prompt. */
 export type HostLogFields = Readonly<Record<string, unknown>>
 
 /**
