@@ -38,7 +38,7 @@ export const ResolvedEnvelope = Schema.Struct({
   })
 })
 
-/** Reads a page and wraps it in its envelope. Fails before the read if a paging parameter is invalid. */
+/** Reads a page and wraps the page in an envelope. Fails before the read if a paging parameter is invalid. */
 export const readPageEnvelope = <A, E>(
   parameters: Parameters<typeof makePage>[0],
   read: (page: Page) => Effect.Effect<PageOfItems<A>, E>

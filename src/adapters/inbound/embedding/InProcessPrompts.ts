@@ -21,7 +21,7 @@ import { readPageEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
-/** The error of a failed read, with the code and message that the HTTP API reports for it (specification 7). */
+/** The error of a failed read, with the code and message that the HTTP API reports for this error (specification 7). */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string

@@ -32,7 +32,7 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: ""
 })
 
-/** Makes the handler of a document. The first request renders the document, and the next request retries a failure. */
+/** Makes the handler of a document. The first request renders it. After a failure, the next request tries again. */
 const serveDocument = <Module>(
   load: () => Promise<Module>,
   render: (module: Module) => Representation

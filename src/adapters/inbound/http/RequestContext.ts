@@ -14,7 +14,7 @@ interface RequestFacts {
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
-  /** True once the request is held. The metrics omit the duration of a held request, because it includes the wait. */
+  /** True once the request is held. The metrics omit the duration of such a request, which includes the wait. */
   isHeld: boolean
   /** The pattern of the route; `undefined` if the path matches no route. */
   route: string | undefined
@@ -25,7 +25,7 @@ interface RequestFacts {
 export interface RequestContext extends RequestFacts {
   readonly request: HttpRequest
   readonly cacheKey: string | undefined
-  /** How long the request may wait for a change, in seconds; `undefined` if it does not wait. */
+  /** How long the request may wait for a change, in seconds; `undefined` if the request does not wait. */
   readonly waitSeconds: number | undefined
 }
 
@@ -67,9 +67,9 @@ const preferencePattern =
   /[\s,]*([\w!#$%&'*+\-.^`|~]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+\-.^`|~]+)))?\s*(?:;(?:[^",]|"(?:[^"\\]|\\.)*")*)?(?:,|$)/gy
 
 /**
- * Returns the seconds for which a request may wait for a change, or `undefined` if it does not wait. Only a conditional
- * GET may wait. The seconds are the value of the first preference `wait`. If this value is 0 or malformed, the
- * preference is ignored.
+ * Returns the seconds for which a request may wait for a change, or `undefined` if the request does not wait. Only a
+ * conditional GET may wait. The seconds are the value of the first preference `wait`. If this value is 0 or malformed,
+ * the preference is ignored.
  */
 export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): number | undefined => {
   const { prefer, "if-none-match": ifNoneMatch } = headers

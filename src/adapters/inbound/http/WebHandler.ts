@@ -28,7 +28,7 @@ const toWebError = (error: ApiError, method: string | undefined): Response =>
 
 const readBody = () => Effect.fail(Unavailable)
 
-/** Makes the handler of web-standard requests. It serves the API, but not the Model Context Protocol. */
+/** Makes the handler of web-standard requests. The handler serves the API, but not the Model Context Protocol. */
 export const makeWebHandler = Effect.gen(function* () {
   const app = yield* makeApp()
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())

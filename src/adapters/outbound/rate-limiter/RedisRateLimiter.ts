@@ -76,7 +76,7 @@ const connect = Effect.fnUntraced(function* (url: string) {
   /** Fails when the connection is lost. Failing this `Deferred` drops the connection and all pending commands. */
   const lost = Deferred.makeUnsafe<never, unknown>()
   client.on("error", (error) => Deferred.doneUnsafe(lost, Effect.fail(error)))
-  // Does not wait for replies, which a frozen server never sends.
+  // The finalizer does not wait for replies, which a frozen server never sends.
   yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy()))
   yield* attempt(() => client.connect())
   const run = (script: string, key: string, ...args: ReadonlyArray<number>) =>

@@ -171,7 +171,7 @@ export const importFiles = Effect.fnUntraced(function* (
   return changes.length > 0
 })
 
-/** Exports the prompts and fragments of a workspace to files. Fails if files exist and `update` is false. */
+/** Exports a workspace to a directory. Without `update`, the directory must not have `prompts/` or `fragments/`. */
 export const exportFiles = Effect.fnUntraced(function* (
   workspace: string,
   out: string,

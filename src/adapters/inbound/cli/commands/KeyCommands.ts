@@ -14,7 +14,7 @@ import { warn } from "../output/CommandError.ts"
 import { makeTableFormatter, quote } from "../output/Output.ts"
 import { openKey, openWorkspace } from "../OpenDatabase.ts"
 
-/** Converts a key for the output, which shows only its first and last digits (specification 5.4). */
+/** Converts a key for the output, which shows only the key's first and last digits (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
   id,
   key: formatKeySummary({ key_start, key_end }),

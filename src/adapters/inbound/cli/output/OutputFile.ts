@@ -45,7 +45,7 @@ const replaceFile = async (path: string, existing: Stats | undefined, chunks: Ch
   }
 }
 
-/** Creates a file, or replaces a regular file atomically. Fails if the path is anything else, such as a directory. */
+/** Creates a file, or replaces a regular file atomically. Fails if the path names something else, like a directory. */
 export const writeOutput = (path: string, chunks: Chunks): Effect.Effect<void, CommandError> =>
   Effect.tryPromise({
     try: async () => {

@@ -16,7 +16,7 @@ import { Connections } from "./Connections.ts"
 
 /**
  * Writes a response, without its body for a HEAD request. The connection ends after the response if the request has an
- * unread body. It also ends after an Upgrade header, because Node parses nothing behind this header.
+ * unread body or an Upgrade header. Node parses nothing behind an Upgrade header.
  */
 const writeResponse = (response: ServerResponse, content: HttpResponse, connections: Connections): void => {
   const { req: request } = response

@@ -89,8 +89,8 @@ const selectSize = `select coalesce(sum(bytes), 0)::float8 as bytes from (
 const decodeSize = Schema.decodeUnknownSync(Schema.Struct({ bytes: Schema.Number }))
 
 /**
- * Reads a whole workspace: lists by id, versions by number, fragment bindings by position. Must run in a transaction
- * with one snapshot. If the contents alone are larger than an archive may be, fails without reading them.
+ * Reads a whole workspace. Orders lists by id, versions by number, and fragment bindings by position. Must run in a
+ * transaction with one snapshot. If the contents alone are larger than an archive may be, fails without reading them.
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const info = yield* findWorkspace(sql, workspace)

@@ -107,7 +107,7 @@ export const selectNamed = (workspace: WorkspaceId, page: Page): Statement =>
 
 export const decodePromptPage = Schema.decodeUnknownSync(Schema.Array(PromptSummary))
 
-/** Selects the total and one page of versions, like `selectPrompts`. Selects no row if the prompt does not exist. */
+/** Selects the total and one page of versions, as `selectPrompts` does. Selects no row if the prompt does not exist. */
 export const selectVersions = (
   workspace: WorkspaceId,
   reference: PromptReference,
