@@ -19,7 +19,7 @@ export interface CacheResult extends ConfirmedText {
   readonly source?: Source
 }
 
-/** The last request for a target that failed because the service was not available. */
+/** The last failed request for a target. The request failed because the service was not available. */
 interface Failure {
   /** The number of consecutive failures before this failure. */
   readonly count: number

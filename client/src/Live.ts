@@ -36,7 +36,7 @@ export interface LiveSettings extends LiveOptions {
   readonly limits: CacheLimits
   /** The limits of requests that do not wait for changes. */
   readonly call: CallSettings
-  /** The live prompts of the client that are not closed. If undefined, the prompts are loaded once. */
+  /** The unclosed live prompts of the client. If `lives` is undefined, the prompts are loaded once. */
   readonly lives?: Set<LivePrompts>
 }
 

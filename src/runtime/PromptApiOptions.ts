@@ -10,7 +10,7 @@ import type { HostLogger } from "./telemetry/HostLogger.ts"
 export interface PromptApiOptions {
   /** The URL of a PostgreSQL server. */
   readonly databaseUrl: string
-  /** A URL of the same database that bypasses connection poolers, for change notifications. Default: `databaseUrl`. */
+  /** The URL of the same database without a connection pooler, for change notifications. Default: `databaseUrl`. */
   readonly databaseFeedUrl?: string | undefined
   /** The URL of a Redis server, which shares the rate limits of keys between processes. Default: none. */
   readonly redisUrl?: string | undefined

@@ -18,7 +18,7 @@ import { collectWhenIdle, limitHeapGrowth } from "./GarbageCollection.ts"
 import { standaloneLayer } from "./layers/ServiceLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./telemetry/LoggedUrls.ts"
 
-/** Logs the main settings, as the first line of every start. */
+/** Logs the main settings. This line is the first log line of every start. */
 const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits, mcp }: ServiceConfig) =>
   Effect.logInfo("Starting prompt-retrieval", {
     version: programVersion,

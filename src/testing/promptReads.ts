@@ -52,7 +52,7 @@ const listReferences = ({ prompts }: Archive): ReadonlyArray<PromptReference> =>
     return [id, { slug, digits: undefined }, { slug, digits: digits.slice(0, 8) }, { slug, digits }]
   })
 
-/** Returns reads with every method, for prompts and filters that exist in the workspace, and for others. */
+/** Returns reads with every method. Some of the prompts and filters do not exist in the workspace. */
 const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
   const { id } = archive.workspace
   const unknown = [newId<PromptId>(), { slug: "no-such-name", digits: undefined }]

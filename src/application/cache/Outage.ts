@@ -15,7 +15,7 @@ import { metricRegistry, registerCounter } from "../observability/Instrumentatio
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000
 
-/** For this time after a failed read, requests with a known response do not query the database. In milliseconds. */
+/** For this many milliseconds after a failed read, requests with a known response do not query the database. */
 const askAgainAfterMs = 1_000
 /** A read is slow after `slowSteps` steps of `stepMs`. Any suspension of the process counts as one step. */
 const slowSteps = 5
@@ -55,7 +55,7 @@ export class Outage extends Context.Service<
     ) => Effect.Effect<A, E | Unavailable>
     /**
      * Returns the age of every known response: the milliseconds since the last contact. Returns `undefined` if no known
-     * response may be served. Call `findAge` right before sending a response, because the process may be suspended.
+     * response may be served. Call `findAge` right before sending a response, because a suspension increases the age.
      */
     readonly findAge: () => number | undefined
     /** Records in the metrics that a known response of this age (in milliseconds) is served. */

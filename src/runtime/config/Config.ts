@@ -82,8 +82,8 @@ const fitsTimer = makeRule(
 )
 
 /**
- * Reads the configuration from environment variables. Fails with one message about all invalid variables. The help of
- * the variables is in `cli/input/Environment.ts`.
+ * Reads the configuration from environment variables. Fails with one message about all invalid variables. The help
+ * texts of the variables are in `cli/input/Environment.ts`.
  */
 export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<string, string | undefined>>) {
   const problems: Array<string> = []
