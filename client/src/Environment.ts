@@ -28,8 +28,7 @@ export const readVariable = (name: string): string | undefined => {
 
 /**
  * Runs a function that fetches a URL. In Node, the connection of the request does not keep the process running after
- * the connection is established. Before that moment, and in other runtimes, this function has no effect on the
- * connection.
+ * the connection is established. Before that moment, and in other runtimes, this function has no effect.
  */
 export const withoutHolding = async <A>(url: string, fetch: () => Promise<A>): Promise<A> => {
   const channels = (globalThis as Runtime).process?.getBuiltinModule?.("node:diagnostics_channel")
