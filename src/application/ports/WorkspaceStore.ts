@@ -79,7 +79,7 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /** The numbers of written rows of the workspace, list items, versions, and fragments and tags of prompts. */
+  /** The numbers of written rows: the workspace, each item and version, and the fragments and tags of each prompt. */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 

@@ -237,7 +237,7 @@ export const forbidStoring = (response: HttpResponse): HttpResponse => {
   return { ...response, headers }
 }
 
-/** The header `Cache-Status` in an outage (RFC 9211): this service, and why the response comes from its cache. */
+/** The value of `Cache-Status` (RFC 9211) in an outage. It names this service and the reason for the cache hit. */
 const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
