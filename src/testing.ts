@@ -19,7 +19,7 @@ import type { InvalidContent } from "./domain/WorkspaceContent.ts"
 
 /**
  * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
- * store, which starts empty. Rate limits are counted in this process. The service is always in the phase `serving`.
+ * store, which starts empty. Rate limits are counted in this process. The service starts in the phase `serving`.
  */
 export const memoryLayer: Layer.Layer<PromptRepo | KeyStore | Memory.MemoryState | RateLimiter | Lifecycle> =
   Layer.mergeAll(Memory.layer, InProcessRateLimiter.layer, Lifecycle.serving)

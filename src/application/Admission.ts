@@ -69,12 +69,15 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
     }
 
     /**
-     * Counts the request against both limits, or against neither if one of them rejects the request. If both limits are
-     * exhausted, the error names the key's limit. While the process's limit is exhausted, no shared counter is queried.
+     * Counts the request against both limits, or against neither if one of them rejects the request. While the process's
+     * limit is exhausted, no shared counter is queried. The error then names the key's limit if this limit is also known
+     * to be exhausted; otherwise it names the process's limit.
      */
     const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
-      if (limiter.isExhausted(key, perKey, now)) return yield* reject("key", perKey, now)
-      if (limiter.isExhausted("process", perProcess, now)) return yield* reject("process", perProcess, now)
+      if (limiter.isExhausted("process", perProcess, now))
+        return yield* limiter.isExhausted(key, perKey, now)
+          ? reject("key", perKey, now)
+          : reject("process", perProcess, now)
       if (!(yield* limiter.take(key, perKey, now))) return yield* reject("key", perKey, now)
       if (!(yield* limiter.take("process", perProcess, now))) {
         yield* limiter.refund(key, now)

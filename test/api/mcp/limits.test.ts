@@ -86,6 +86,16 @@ it("a call with a malformed body gets 408 at once, and the call before it on the
   expect(waiting.bytesRead).toBe(0)
 })
 
+it.each(["GARBAGE\r\n\r\n", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"])(
+  "a call before %j on the same connection gets its result, and then the connection closes",
+  async (rest) => {
+    const message = makeMessage(200)
+    const head = makeHead(ownKey, `Content-Length: ${message.length}`).replace("Connection: close\r\n", "")
+    const responses = await exchangeAll(api.service().port, head + message + rest)
+    expect(responses.map(({ status }) => status)).toEqual([200])
+  }
+)
+
 it("a closed connection frees the memory of its incomplete body, and of its complete body even while the call waits for the database", async () => {
   await fillShare(ownKey)
   for (const socket of sockets.splice(0)) socket.resetAndDestroy()

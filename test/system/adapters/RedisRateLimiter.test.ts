@@ -69,8 +69,10 @@ test("two processes together admit the limit of a key, also after refunds, and e
   const [admittedByOne, admittedByOther] = yield* both(key)
   assert.strictEqual(admittedByOne + admittedByOther, 100)
   assert.strictEqual(yield* readCount(redis, key), 100)
+  for (const limiter of [one, other]) assert.isTrue(limiter.isExhausted(key, 100, now))
   assert.deepStrictEqual(yield* both("process"), [100, 100])
   yield* one.refund(key, now)
+  assert.isFalse(one.isExhausted(key, 100, now))
   // The connection keeps the order of commands, so Redis gets the refund before this request.
   yield* one.take(newKey(), 100, now)
   assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)

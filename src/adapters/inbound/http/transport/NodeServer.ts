@@ -93,19 +93,19 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     }
 
     /**
-     * Sends a rejection on a connection on which Node parses no further request, and closes the connection. If a
-     * response is in flight, only closes the connection, because the rejection could end up in the middle of this
-     * response.
+     * Sends a rejection on a connection on which Node parses no further request, and closes the connection. If responses
+     * are in flight, only closes the connection: after the last response if a body is unread, otherwise immediately.
      */
     const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
       // While a connection is closing, the parser may report further errors.
       if (!socket.writable) return
-      const requests = connections.findResponses(socket).map(({ req }) => req)
-      const last = requests.at(-1)
+      const responses = connections.findResponses(socket)
+      const last = responses.at(-1)
       if (last === undefined) connections.closeAfter(socket, encodeResponse(runSync(reject(error, request))))
-      else if (!requests.some(hasUnreadBody)) socket.destroy()
-      // The response to the unread body closes the connection. `BodyReader` must not wait for the rest of an invalid body.
-      else if (!last.complete) last.emit("close")
+      else if (!responses.some(({ req }) => hasUnreadBody(req))) socket.destroy()
+      // The body is invalid, so `BodyReader` must not wait for the rest of it.
+      else if (!last.req.complete) last.req.emit("close")
+      else if (!last.headersSent) last.setHeader("connection", "close")
     }
 
     const server = createServer({

@@ -57,7 +57,7 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
  * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing changes
  * do not wait for the rest of an import.
  *
- * Rows that the archive lacks are deleted first, because the schema limits the rows of a prompt. Each statement sees
+ * Rows of prompts that the archive lacks are deleted first, because the schema limits their number. Each statement sees
  * what other transactions committed before it. If an editor commits a version before prompts are compared, the version
  * stays, and the prompt is overwritten. If prompts came first, a prompt could keep the edit but lose its version.
  */
