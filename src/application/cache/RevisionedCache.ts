@@ -147,6 +147,8 @@ export class RevisionedCache<Value> {
   readonly #entries: FairMap<CacheEntry<Value>>
   /** The number of calls of `invalidate`. */
   #invalidations = 0
+  /** The number of times that the results of all in-flight reads became unfit to be stored. */
+  #refusals = 0
   readonly #isSame: (a: Value, b: Value) => boolean
   readonly #lookups: Readonly<Record<CacheLookup, Metric.Counter<number>>> | undefined
 
@@ -213,18 +215,20 @@ export class RevisionedCache<Value> {
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const revisionAtStart = this.#feed.revision()
-      const invalidationsAtStart = this.#invalidations
+      const refusalsAtStart = this.#refusals
       const compare = (value: Value | undefined): void => {
         const entry = this.#entries.get(key)
         if (entry === undefined || !this.#isKnown(entry)) return
         if (value === undefined || !this.#isSame(entry.value, value)) this.invalidate(entry.workspace)
       }
       const store = (cacheable: Cacheable<Value>): void => {
-        // A value that `read` took from this cache keeps its age.
-        if (this.peek(key) === cacheable.value) return
         const revision = this.#feed.revisionOf(cacheable.workspace)
-        if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart) return
-        if (invalidationsAtStart === this.#invalidations)
+        const isCurrent =
+          revisionAtStart !== undefined && revision !== undefined && revision <= revisionAtStart
+        // A result that is not stored may be newer than the results of in-flight reads, so these are not stored either.
+        if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
+        // A value that `read` took from this cache keeps its age.
+        else if (this.peek(key) !== cacheable.value)
           this.#entries.set(key, { ...cacheable, revision, storedAt: performance.now() })
       }
       return Effect.mapBoth(read, {
@@ -251,6 +255,7 @@ export class RevisionedCache<Value> {
   /** Forgets all values of a workspace, and prevents in-flight reads from storing their results. */
   invalidate(workspace: WorkspaceId): void {
     this.#invalidations++
+    this.#refusals++
     this.#entries.deleteAll(workspace)
   }
 
