@@ -145,8 +145,6 @@ export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
-  /** The number of calls of `invalidate`. */
-  #invalidations = 0
   /** The number of times that the results of all in-flight reads became unfit to be stored. */
   #refusals = 0
   readonly #isSame: (a: Value, b: Value) => boolean
@@ -195,9 +193,8 @@ export class RevisionedCache<Value> {
     return Effect.suspend(() => {
       const entry = this.#find(key)
       if (entry === undefined) return Effect.undefined
-      const invalidationsAtStart = this.#invalidations
       return Effect.map(read(entry.value), (result) =>
-        this.#invalidations === invalidationsAtStart && this.#isCurrent(entry) ? result : undefined
+        this.#entries.get(key) === entry && this.#isCurrent(entry) ? result : undefined
       )
     })
   }
@@ -254,7 +251,6 @@ export class RevisionedCache<Value> {
 
   /** Forgets all values of a workspace, and prevents in-flight reads from storing their results. */
   invalidate(workspace: WorkspaceId): void {
-    this.#invalidations++
     this.#refusals++
     this.#entries.deleteAll(workspace)
   }

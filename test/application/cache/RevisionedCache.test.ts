@@ -83,6 +83,18 @@ it("a different result of a read that started before a reported change deletes t
   assert.isUndefined(cache.get("a"))
 })
 
+it("a result that is older than a returned result is not stored, even if the newer result is not stored", () => {
+  const { cache, respond } = setUp()
+  const finish: Array<(text: string) => void> = []
+  const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))
+  Effect.runFork(respond("a", read))
+  cache.invalidate(workspace)
+  Effect.runFork(respond("a", read))
+  finish[0]!("newer")
+  finish[1]!("older")
+  assert.isUndefined(cache.get("a"))
+})
+
 it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth at a time", () => {
   const { load, listKnown } = setUp()
   const keys = Array.from({ length: 1_000 }, (_, i) => `cold ${i}`)
