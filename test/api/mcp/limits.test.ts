@@ -54,6 +54,12 @@ const readStatus = async (socket: Socket): Promise<number> => {
   const [bytes] = await once(socket, "data")
   return Number(String(bytes).split(" ")[1])
 }
+/** Sends a call and then `rest`. Returns the statuses of the responses that arrive before the connection closes. */
+const sendBehindCall = async (rest: string): Promise<ReadonlyArray<number>> => {
+  const message = makeMessage(200)
+  const head = makeHead(ownKey, `Content-Length: ${message.length}`).replace("Connection: close\r\n", "")
+  return (await exchangeAll(api.service().port, head + message + rest)).map(({ status }) => status)
+}
 const ping = async (plaintext: string): Promise<number> =>
   (await call(api.service(), plaintext, "ping")).status
 /** Opens requests whose bodies are almost complete, until the workspace may hold no more bodies. */
@@ -76,24 +82,16 @@ it("a body in chunks of one byte gets 413, and other workspaces get results mean
 
 it("a call with a malformed body gets 408 at once, and the call before it on the connection gets its result", async () => {
   expect(await ping(ownKey)).toBe(200)
-  const message = makeMessage(200)
-  const head = makeHead(ownKey, `Content-Length: ${message.length}`).replace("Connection: close\r\n", "")
   const malformed = `${makeHead(ownKey, "Transfer-Encoding: chunked")}x\r\n`
   const waiting = await open(ownKey, "Content-Length: 100", "{")
-  const responses = await exchangeAll(api.service().port, head + message + malformed)
-  expect(responses.map(({ status }) => status)).toEqual([200, 408])
+  expect(await sendBehindCall(malformed)).toEqual([200, 408])
   // This body, which arrived first, has 10 s to become complete.
   expect(waiting.bytesRead).toBe(0)
 })
 
 it.each(["GARBAGE\r\n\r\n", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"])(
   "a call before %j on the same connection gets its result, and then the connection closes",
-  async (rest) => {
-    const message = makeMessage(200)
-    const head = makeHead(ownKey, `Content-Length: ${message.length}`).replace("Connection: close\r\n", "")
-    const responses = await exchangeAll(api.service().port, head + message + rest)
-    expect(responses.map(({ status }) => status)).toEqual([200])
-  }
+  (rest) => expect(sendBehindCall(rest)).resolves.toEqual([200])
 )
 
 it("a closed connection frees the memory of its incomplete body, and of its complete body even while the call waits for the database", async () => {
