@@ -11,8 +11,7 @@ const openApi = makeOpenApi("/")
 const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
 
 it("docs/http-api.md has a section for each error code, with the status, message, cause and remedy of each error", () => {
-  const byCode = Map.groupBy(Object.values(errors), ({ code }) => code)
-  for (const [code, specs] of byCode) {
+  for (const [code, specs] of Map.groupBy(Object.values(errors), ({ code }) => code)) {
     const [section = ""] = new RegExp(`^### ${code}\\n.*?(?=\\n#)`, "ms").exec(readDocument(path)) ?? []
     const listed = [...section.matchAll(/^- (\d+) `([^`]+)`: .+?\. [A-Z]/gms)]
     expect(listed.map(([, status, message]) => [Number(status), message])).toEqual(
@@ -37,8 +36,7 @@ const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 it("the tables in docs/http-api.md list all paths of the service and all query parameters of the list of prompts", () => {
   expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
-  const others = findCodes(readTable(path, "Other paths").flat())
-  expect(others.toSorted()).toEqual([...operationalPaths].toSorted())
+  expect(findCodes(readTable(path, "Other paths").flat()).toSorted()).toEqual(operationalPaths.toSorted())
   const parameters = openApi.paths["/api/v1/prompts"]!.get!.parameters
   expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(
     parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
