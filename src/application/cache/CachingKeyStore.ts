@@ -36,9 +36,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
   return Context.make(
     KeyStore,
     KeyStore.of({
-      find: (hash) => {
-        const record = cache.get(hash)
-        if (record !== undefined) return Effect.succeed(record)
+      find: cache.through((hash) => {
         const found = Effect.tap(
           cache.load(hash, store.find(hash), toCacheable, ({ _tag }) => _tag === "InvalidKey"),
           forgetIfRejected
@@ -48,7 +46,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
         return Effect.flatMap(Clock.currentTimeMillis, (now) =>
           isAccepted(known, now) ? found : outage.readOrServeKnown(found, Effect.succeed(known))
         )
-      },
+      }),
       markUsed: store.markUsed
     })
   ).pipe(

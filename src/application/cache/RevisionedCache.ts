@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import type * as Metric from "effect/Metric"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ChangeFeed } from "../ports/ChangeFeed.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
@@ -90,15 +89,16 @@ class FairMap<Entry extends FairEntry> {
   }
 }
 
-/** The outcome of a lookup. `drop`: the entry is too old, its workspace has changed, or the change feed is down. */
-type CacheLookup = "hit" | "miss" | "drop"
-
-const makeLookupCounter = (cache: "keys" | "responses", result: CacheLookup) =>
-  registerCounter(
-    "prompt_retrieval_cache_lookups_total",
-    "Cache lookups: hit, miss, or drop (the entry is too old, its workspace has changed, or the change feed is down)",
-    { cache, result }
-  )
+/** Makes the counters of a cache's lookups, by result. */
+const makeLookupCounters = (cache: "keys" | "responses") => {
+  const makeCounter = (result: "hit" | "miss" | "drop") =>
+    registerCounter(
+      "prompt_retrieval_cache_lookups_total",
+      "Cache lookups: hit, miss, or drop (the entry is too old, its workspace has changed, or the change feed is down)",
+      { cache, result }
+    )
+  return { hit: makeCounter("hit"), miss: makeCounter("miss"), drop: makeCounter("drop") }
+}
 
 export interface CacheLimits {
   /** The maximum total size of all values, in the unit of the cache. */
@@ -131,7 +131,7 @@ interface CacheEntry<Value> extends FairEntry {
 
 /**
  * A bounded cache that never returns a value from before the last reported change of its workspace. The methods `get`,
- * `readWith` and `load` follow these rules:
+ * `through`, `readWith` and `load` follow these rules:
  *
  * 1. Before a read starts, the cache notes the change feed's revision.
  * 2. The cache stores the result only if the workspace's revision is not greater than the revision of rule 1.
@@ -148,7 +148,7 @@ export class RevisionedCache<Value> {
   /** The number of times that the results of all in-flight reads became unfit to be stored. */
   #refusals = 0
   readonly #isSame: (a: Value, b: Value) => boolean
-  readonly #lookups: Readonly<Record<CacheLookup, Metric.Counter<number>>> | undefined
+  readonly #lookups: ReturnType<typeof makeLookupCounters> | undefined
 
   /**
    * @param isSame returns true if two values of a key do not contradict each other
@@ -164,14 +164,7 @@ export class RevisionedCache<Value> {
     this.#maxAgeMs = maxAgeMs
     this.#entries = new FairMap(maxSize, maxValueSize)
     this.#isSame = isSame
-    this.#lookups =
-      name === undefined
-        ? undefined
-        : {
-            hit: makeLookupCounter(name, "hit"),
-            miss: makeLookupCounter(name, "miss"),
-            drop: makeLookupCounter(name, "drop")
-          }
+    this.#lookups = name && makeLookupCounters(name)
   }
 
   /** Returns the value of a key if its entry is fresh, otherwise `undefined`. */
@@ -183,6 +176,16 @@ export class RevisionedCache<Value> {
   peek(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isFresh(entry) ? entry.value : undefined
+  }
+
+  /** Returns a function that returns the value of a key if its entry is fresh, and otherwise runs `read`. */
+  through<Key extends string, E>(
+    read: (key: Key) => Effect.Effect<Value, E>
+  ): (key: Key) => Effect.Effect<Value, E> {
+    return (key) => {
+      const value = this.get(key)
+      return value === undefined ? read(key) : Effect.succeed(value)
+    }
   }
 
   /**
