@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import type { PgConnection, Result } from "@effect/sql-pg/PgConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
-import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/ReadGate.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/DatabaseServer.ts"
 import {
@@ -56,9 +58,15 @@ class QueryPool {
    * Limits the in-flight statements of a workspace to one less than the number of connections, if there are several. A
    * slow statement blocks its whole connection, so one connection stays free for other workspaces.
    */
-  readonly #withPermit: WithPermit
+  readonly #permits: RcMap.RcMap<WorkspaceId, Semaphore.Semaphore>
 
-  constructor(pool: PgPool.PgPool, name: string, maxConnections: number, setUpSession: SetUpSession) {
+  constructor(
+    pool: PgPool.PgPool,
+    name: string,
+    maxConnections: number,
+    setUpSession: SetUpSession,
+    permits: RcMap.RcMap<WorkspaceId, Semaphore.Semaphore>
+  ) {
     this.#pool = pool
     this.#maxConnections = maxConnections
     this.#setUpSession = setUpSession
@@ -66,33 +74,50 @@ class QueryPool {
       waiting: makeGauge(name, "waiting", "Statements that wait for a connection of the pool"),
       running: makeGauge(name, "running", "Statements in flight on the pool's connections")
     }
-    this.#withPermit = makeWorkspacePermits(Math.max(1, maxConnections - 1))
+    this.#permits = permits
   }
 
-  /** Runs a statement when its workspace has a free permit. */
+  /** Runs a statement when its workspace has a free permit and a connection is free. */
   run(statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> {
-    return Effect.suspend(() => {
-      const query: PooledQuery = {
-        statement,
-        phase: undefined,
-        connection: undefined,
-        hasPermit: false,
-        timer: undefined,
-        failWaiting: () => {}
-      }
-      const attempts = Effect.suspend(() => {
-        query.hasPermit = true
-        return this.#attempt(query, "first")
+    const result = Effect.withFiber<Result, SqlError>(({ context }) =>
+      Effect.callback((resume) => {
+        const query: PooledQuery = {
+          statement,
+          phase: undefined,
+          connection: undefined,
+          hasPermit: false,
+          timer: undefined,
+          failWaiting: () => {
+            resume(Effect.fail(this.#findWaitError(query)))
+            running.interruptUnsafe()
+          }
+        }
+        this.#move(query, "waiting")
+        const running = Effect.runForkWith(context)(this.#runWithPermit(query))
+        running.addObserver((exit) => {
+          this.#move(query, undefined)
+          resume(exit)
+        })
+        return Effect.sync(() => {
+          this.#move(query, undefined)
+          running.interruptUnsafe()
+        })
       })
-      const { workspace } = statement
-      const permitted = workspace === undefined ? attempts : this.#withPermit(workspace, attempts)
-      this.#move(query, "waiting")
-      const result = runUntil<Result, SqlError, SqlError>(permitted, (end) => {
-        query.failWaiting = () => end(Effect.fail(this.#findWaitError(query)))
-        return () => this.#move(query, undefined)
-      })
-      return Effect.map(result, ({ rows }) => rows as ReadonlyArray<Row>)
+    )
+    return Effect.map(result, ({ rows }) => rows as ReadonlyArray<Row>)
+  }
+
+  #runWithPermit(query: PooledQuery): Effect.Effect<Result, SqlError> {
+    const attempts = Effect.suspend(() => {
+      query.hasPermit = true
+      return this.#attempt(query, "first")
     })
+    const { workspace } = query.statement
+    if (workspace === undefined) return attempts
+    const permitted = Effect.flatMap(RcMap.get(this.#permits, workspace), (permits) =>
+      permits.withPermit(attempts)
+    )
+    return Effect.scoped(permitted)
   }
 
   /**
@@ -170,6 +195,9 @@ export const makeQuery = (
     )
     const changeMax = (change: number) => Effect.sync(() => max.modifyUnsafe(change, metricRegistry))
     yield* Effect.acquireRelease(changeMax(maxConnections), () => changeMax(-maxConnections))
-    const queries = new QueryPool(connections, pool, maxConnections, setUpSession)
+    const permits = yield* RcMap.make({
+      lookup: (_: WorkspaceId) => Semaphore.make(Math.max(1, maxConnections - 1))
+    })
+    const queries = new QueryPool(connections, pool, maxConnections, setUpSession, permits)
     return (statement) => Effect.catch(queries.run(statement), onSqlError)
   })
