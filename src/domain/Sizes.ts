@@ -30,13 +30,6 @@ export const sizes = {
 export const fitsName = (text: string): boolean =>
   text.length <= 2 * sizes.nameLength && [...text].length <= sizes.nameLength
 
-/** Matches a slot as the check in the database does. The name has 1 to 256 code points and may be blank. */
-const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
-
-/** Returns true if a text has at most `sizes.contentSlots` slots. */
-export const fitsSlots = (content: string): boolean =>
-  (content.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots
-
 /** The limits of 32-bit integers. Version numbers, positions and numbers of items are within these limits. */
 export const minInt32 = -2147483648
 export const maxInt32 = 2147483647

@@ -3,7 +3,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
 import { FolderId, Prompt, PromptId, Tag, TagId, Uuid } from "./Prompt.ts"
-import { countJsonBytes, fitsSlots, sizes } from "./Sizes.ts"
+import { countJsonBytes, sizes } from "./Sizes.ts"
 import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "./Timestamp.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
 import { WorkspaceId } from "./WorkspaceId.ts"
@@ -75,10 +75,15 @@ const ShortText = AnyText.check(
 /** A description of a prompt or of a change. */
 const Summary = makeText(sizes.summaryBytes)
 
+/** Matches a slot as the check in the database does. The name has 1 to 256 code points and may be blank. */
+const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
+
 /** The content of a prompt, a version or a fragment. */
 const Content = makeText(sizes.contentBytes).check(
   Schema.makeFilter((text: string) =>
-    fitsSlots(text) ? undefined : `must have at most ${sizes.contentSlots} slots`
+    (text.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots
+      ? undefined
+      : `must have at most ${sizes.contentSlots} slots`
   )
 )
 
