@@ -1,16 +1,9 @@
-/** The length of the windows in which requests are counted, in seconds (specification 8). */
+/** The length of the windows in which requests are counted, in seconds (specification 8). A window is a clock minute. */
 export const windowSeconds = 60
-const windowMs = windowSeconds * 1_000
-
-/**
- * Returns the clock minute that contains `now` (milliseconds since the epoch), as the number of minutes from the epoch to
- * its start. Both rate limits count per clock minute.
- */
-export const toRateWindow = (now: number): number => Math.floor(now / windowMs)
 
 /** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */
 export const secondsUntilReset = (now: number): number =>
-  Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000)
+  windowSeconds - (Math.floor(now / 1000) % windowSeconds)
 
 /** The scope of a rate limit: the requests of one key, or of all keys to this process (specification 8). */
 export type RateLimitScope = "key" | "process"

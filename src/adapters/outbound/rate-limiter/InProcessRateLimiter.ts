@@ -1,7 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type CountScope, RateLimiter } from "../../../application/ports/RateLimiter.ts"
-import { toRateWindow } from "../../../domain/RateLimit.ts"
+import { windowSeconds } from "../../../domain/RateLimit.ts"
+
+/** Returns the clock minute that contains `now` (milliseconds since the epoch), in minutes since the epoch. */
+export const toRateWindow = (now: number): number => Math.floor(now / (windowSeconds * 1000))
 
 /** The number of minutes whose counts are kept. After the clock is set back, requests count in an earlier minute. */
 const maxWindows = 3
