@@ -86,13 +86,20 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       keys.markUsed(key, now)
     })
 
+    let hasStarted = false
+    /** Fails until the service has started. A service that has started is not asked for its phase again. */
+    const requireStarted = Effect.suspend(() => {
+      hasStarted ||= lifecycle.phase() !== "starting"
+      return hasStarted ? Effect.void : Effect.fail(Unavailable)
+    })
+
     const admit = Effect.fnUntraced(function* (
       token: string | undefined,
       mustCount: () => boolean = () => true
     ) {
       if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
       const key = yield* Effect.fromResult(parseApiKey(token))
-      if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
+      yield* requireStarted
       const hash = hashApiKey(key)
       const record = yield* keys.find(hash)
       // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
