@@ -19,7 +19,7 @@ import type { Caller } from "./Admission.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { withSpans } from "./observability/Instrumentation.ts"
 import { ReadGate } from "./ReadGate.ts"
-import { parsePromptReference, type PromptReference } from "../domain/PromptName.ts"
+import { decodePromptReference, parsePromptReference, type PromptReference } from "../domain/PromptName.ts"
 
 /** The maximum size of the resolved items of a response as JSON, in bytes. The other 128 bytes are for the envelope. */
 const maxPageBytes = sizes.contentBytes - 128
@@ -56,10 +56,8 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
         Effect.fromResult
       )
 
-    const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
-      const parsed = parsePromptReference(text)
-      return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
-    }
+    const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> =>
+      Effect.mapError(Effect.fromResult(decodePromptReference(text)), () => PromptNotFound)
 
     const getResolvedVersion = (caller: Caller, text: string) =>
       parsePrompt(text).pipe(

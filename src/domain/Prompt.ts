@@ -1,4 +1,6 @@
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as Struct from "effect/Struct"
 import { maxInt32, minInt32 } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
@@ -13,15 +15,20 @@ export const Uuid = Schema.String.check(
   })
 ).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
 
+/** Decodes a UUID in any letter case to its canonical form. Long texts fail before they are copied. */
+const UuidInAnyCase = Schema.String.check(Schema.isMaxLength(36)).pipe(
+  Schema.decodeTo(Uuid, SchemaTransformation.toLowerCase())
+)
+const decodeUuid = Schema.decodeUnknownResult(UuidInAnyCase)
+
 /** Parses a UUID with dashes, without braces, in any case. Returns it in lowercase, or `undefined` for other text. */
-export const parseUuid = (text: string): string | undefined => {
-  if (text.length !== 36) return undefined
-  const lower = text.toLowerCase()
-  return uuidPattern.test(lower) ? lower : undefined
-}
+export const parseUuid = (text: string): string | undefined => Result.getOrUndefined(decodeUuid(text))
 
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
+
+/** Decodes the id of a prompt as `parseUuid` parses it. */
+export const PromptIdInAnyCase = UuidInAnyCase.pipe(Schema.brand("PromptId"))
 
 export const FolderId = Uuid.pipe(Schema.brand("FolderId"))
 export type FolderId = typeof FolderId.Type
@@ -121,8 +128,7 @@ export type RepeatedFields = typeof RepeatedFields.Type
 export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
 
 /** Returns the repeated fields of a prompt. */
-export const pickRepeatedFields = (prompt: RepeatedFields): RepeatedFields =>
-  Struct.pick(prompt, repeatedFieldNames)
+export const pickRepeatedFields: (prompt: RepeatedFields) => RepeatedFields = Struct.pick(repeatedFieldNames)
 
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({

@@ -1,34 +1,43 @@
-import { type PromptId, parsePromptId } from "./Prompt.ts"
-
-/**
- * The parts of a prompt's name (docs/names.md). A name is the slug of the title, or the slug, a hyphen, and the first 8
- * or all 32 hexadecimal digits of the prompt's id.
- */
-export interface PromptName {
-  readonly slug: string
-  /** The digits of the id; `undefined` if the name is the slug alone. */
-  readonly digits: string | undefined
-}
-
-/** The id or the name of a prompt in a workspace. Only a prompt that is not archived has a name. */
-export type PromptReference = PromptId | PromptName
-
-const namePattern = /^[a-z0-9_-]{1,97}$/
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import { type PromptId, parsePromptId, PromptIdInAnyCase } from "./Prompt.ts"
 
 /** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
 const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 /**
- * Parses the id or the name of a prompt. A text in the form of a UUID, in uppercase or lowercase letters, is always an
- * id. Returns `undefined` for a text that is neither an id nor a name.
+ * A prompt's name (docs/names.md), decoded to its parts. A name is the slug of the title, or the slug, a hyphen, and the
+ * first 8 or all 32 hexadecimal digits of the prompt's id.
  */
-export const parsePromptReference = (text: string): PromptReference | undefined => {
-  const id = parsePromptId(text)
-  if (id !== undefined) return id
-  if (!namePattern.test(text)) return undefined
-  const [, slug = text, digits] = nameWithDigitsPattern.exec(text) ?? []
-  return { slug, digits }
-}
+const PromptName = Schema.String.check(Schema.isPattern(/^[a-z0-9_-]{1,97}$/)).pipe(
+  Schema.decodeTo(
+    Schema.Struct({ slug: Schema.String, digits: Schema.UndefinedOr(Schema.String) }),
+    SchemaTransformation.transform({
+      decode: (name) => {
+        const [, slug = name, digits] = nameWithDigitsPattern.exec(name) ?? []
+        return { slug, digits }
+      },
+      encode: ({ slug, digits }) => (digits === undefined ? slug : `${slug}-${digits}`)
+    })
+  )
+)
+/** The parts of a name. `digits` is `undefined` if the name is the slug alone. */
+export type PromptName = typeof PromptName.Type
+
+/**
+ * The id or the name of a prompt in a workspace. A text in the form of a UUID, in uppercase or lowercase letters, is
+ * always an id. Only a prompt that is not archived has a name.
+ */
+const PromptReference = Schema.Union([PromptIdInAnyCase, PromptName])
+export type PromptReference = typeof PromptReference.Type
+
+/** Decodes the text of a `PromptReference`. Fails for a text that is neither an id nor a name. */
+export const decodePromptReference = Schema.decodeUnknownResult(PromptReference)
+
+/** Parses the text of a `PromptReference`. Returns `undefined` for a text that is neither an id nor a name. */
+export const parsePromptReference = (text: string): PromptReference | undefined =>
+  Result.getOrUndefined(decodePromptReference(text))
 
 /** A slug depends only on this many code points at the start of the title. */
 export const maxSlugSourceLength = 200
