@@ -19,185 +19,154 @@ import {
   type SqlErrorHandler
 } from "./SqlErrors.ts"
 
-/** A statement first waits for a connection, then runs. */
+/** A statement first waits for a permit of its workspace and for a connection, then runs. */
 type Phase = "waiting" | "running"
 
-const makeGauge = (pool: string, name: string, description: string): Metric.Gauge<number> =>
-  Metric.gauge(`prompt_retrieval_postgres_statements_${name}`, { description, attributes: { pool } })
+/** Registers the gauges of a pool, and returns the gauge of each phase. */
+const makeGauges = Effect.fnUntraced(function* (pool: string, maxConnections: number) {
+  const makeGauge = (name: string, description: string) =>
+    Metric.gauge(`prompt_retrieval_postgres_statements_${name}`, { description, attributes: { pool } })
+  const max = makeGauge(
+    "max",
+    "Maximum number of statements that the pool's connections run at the same time"
+  )
+  const changeMax = (change: number) => Effect.sync(() => max.modifyUnsafe(change, metricRegistry))
+  yield* Effect.acquireRelease(changeMax(maxConnections), () => changeMax(-maxConnections))
+  return {
+    waiting: makeGauge("waiting", "Statements that wait for a connection of the pool"),
+    running: makeGauge("running", "Statements in flight on the pool's connections")
+  }
+})
 
 interface PooledQuery {
   readonly statement: Statement
   phase: Phase | undefined
-  /** The connection of the attempt that runs; undefined while the query waits for a connection. */
-  connection: PgConnection | undefined
   /** True once the query has the permit of its workspace. */
   hasPermit: boolean
   /** Fails the query when it has waited for `connectTimeoutMs`. */
+  readonly failWaiting: () => void
   timer: NodeJS.Timeout | undefined
-  failWaiting: () => void
-}
-
-/**
- * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeoutMs` for a
- * connection. If the caller of a running query is interrupted, for example by its deadline, the pool discards the
- * connection, because the server may be silently gone. The connections must be multiplexed, because only multiplexed
- * connections can be interrupted without waiting for the server.
- */
-class QueryPool {
-  readonly #pool: PgPool.PgPool
-  readonly #maxConnections: number
-  readonly #setUpSession: SetUpSession
-  readonly #gauges: Readonly<Record<Phase, Metric.Gauge<number>>>
-  #running = 0
-  /**
-   * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
-   * other connections are not prepared, because a pooler may run each statement in another session.
-   */
-  readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
-  /**
-   * Limits the in-flight statements of a workspace to one less than the number of connections, if there are several. A
-   * slow statement blocks its whole connection, so one connection stays free for other workspaces.
-   */
-  readonly #permits: RcMap.RcMap<WorkspaceId, Semaphore.Semaphore>
-
-  constructor(
-    pool: PgPool.PgPool,
-    name: string,
-    maxConnections: number,
-    setUpSession: SetUpSession,
-    permits: RcMap.RcMap<WorkspaceId, Semaphore.Semaphore>
-  ) {
-    this.#pool = pool
-    this.#maxConnections = maxConnections
-    this.#setUpSession = setUpSession
-    this.#gauges = {
-      waiting: makeGauge(name, "waiting", "Statements that wait for a connection of the pool"),
-      running: makeGauge(name, "running", "Statements in flight on the pool's connections")
-    }
-    this.#permits = permits
-  }
-
-  /** Runs a statement when its workspace has a free permit and a connection is free. */
-  run(statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> {
-    const result = Effect.withFiber<Result, SqlError>(({ context }) =>
-      Effect.callback((resume) => {
-        const query: PooledQuery = {
-          statement,
-          phase: undefined,
-          connection: undefined,
-          hasPermit: false,
-          timer: undefined,
-          failWaiting: () => {
-            resume(Effect.fail(this.#findWaitError(query)))
-            running.interruptUnsafe()
-          }
-        }
-        this.#move(query, "waiting")
-        const running = Effect.runForkWith(context)(this.#runWithPermit(query))
-        running.addObserver((exit) => {
-          this.#move(query, undefined)
-          resume(exit)
-        })
-        return Effect.sync(() => {
-          this.#move(query, undefined)
-          running.interruptUnsafe()
-        })
-      })
-    )
-    return Effect.map(result, ({ rows }) => rows as ReadonlyArray<Row>)
-  }
-
-  #runWithPermit(query: PooledQuery): Effect.Effect<Result, SqlError> {
-    const attempts = Effect.suspend(() => {
-      query.hasPermit = true
-      return this.#attempt(query, "first")
-    })
-    const { workspace } = query.statement
-    if (workspace === undefined) return attempts
-    const permitted = Effect.flatMap(RcMap.get(this.#permits, workspace), (permits) =>
-      permits.withPermit(attempts)
-    )
-    return Effect.scoped(permitted)
-  }
-
-  /**
-   * Runs a query on a connection of the pool. If the connection is lost, tries another connection. The pool's other
-   * connections are often lost too, so `#attempt` gives up only after a further attempt on a new connection.
-   */
-  #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
-    let wasUsed = false
-    const result = this.#pool.use((connection) => {
-      wasUsed = this.#hasOwnSession.has(connection)
-      return this.#send(query, connection)
-    })
-    return Effect.catchIf(result, isConnectionLost, (error) => {
-      if (attempt === "retry" && !wasUsed) return Effect.fail(error)
-      const discard = query.connection === undefined ? Effect.void : this.#pool.invalidate(query.connection)
-      query.connection = undefined
-      this.#move(query, "waiting")
-      return Effect.andThen(discard, this.#attempt(query, "retry"))
-    })
-  }
-
-  /**
-   * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
-   * the setup fails, the query fails too, because the connection may lead to a server that must not run the query.
-   */
-  #send(query: PooledQuery, connection: PgConnection) {
-    const hasOwnSession = this.#hasOwnSession.get(connection)
-    query.connection = connection
-    this.#move(query, "running")
-    const { text, params } = query.statement
-    const result = Effect.onInterrupt(connection.query(text, params, hasOwnSession === true), () =>
-      this.#pool.invalidate(connection)
-    )
-    if (hasOwnSession !== undefined) return result
-    const setUp = Effect.map(this.#setUpSession(connection), (isOwn) =>
-      this.#hasOwnSession.set(connection, isOwn)
-    )
-    return Effect.zipWith(setUp, result, (_, result) => result, { concurrent: true })
-  }
-
-  /** Moves a query to a phase; `undefined` means that the query is done. */
-  #move(query: PooledQuery, phase: Phase | undefined): void {
-    if (query.phase !== undefined) this.#gauges[query.phase].modifyUnsafe(-1, metricRegistry)
-    if (query.phase === "running") this.#running--
-    if (phase !== undefined) this.#gauges[phase].modifyUnsafe(1, metricRegistry)
-    if (phase === "running") this.#running++
-    query.phase = phase
-    clearTimeout(query.timer)
-    if (phase === "waiting") query.timer = setTimeout(() => query.failWaiting(), connectTimeoutMs)
-  }
-
-  #findWaitError({ hasPermit }: PooledQuery): SqlError {
-    return hasPermit && this.#running < this.#maxConnections ? connectTimeoutError : poolExhaustedError
-  }
 }
 
 /**
  * Opens a pool of connections, which closes with the scope. Returns the function that runs queries on the pool.
  *
- * @param pool the pool's name in metrics
+ * A query fails if it waits longer than `connectTimeoutMs` for a connection. If the caller of a running query is
+ * interrupted, for example by its deadline, the pool discards the connection, because the server may be silently gone.
+ * The connections must be multiplexed, because only multiplexed connections can be interrupted without waiting for the
+ * server.
+ *
+ * @param name the pool's name in metrics
  */
-export const makeQuery = (
+export const makeQuery = Effect.fnUntraced(function* (
   config: PgClient.PgPoolConfig,
-  pool: string,
+  name: string,
   maxConnections: number,
   onSqlError: SqlErrorHandler,
   setUpSession: SetUpSession
-): Effect.Effect<Query, SqlError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const connections = yield* PgPool.make({ ...config, maxConnections })
-    const max = makeGauge(
-      pool,
-      "max",
-      "Maximum number of statements that the pool's connections run at the same time"
+): Effect.fn.Return<Query, SqlError, Scope.Scope> {
+  const pool = yield* PgPool.make({ ...config, maxConnections })
+  const gauges = yield* makeGauges(name, maxConnections)
+  const counts = { waiting: 0, running: 0 }
+  // A slow statement blocks its whole connection. If there are several connections, one stays free for other workspaces.
+  const permitsPerWorkspace = Math.max(1, maxConnections - 1)
+  const permits = yield* RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(permitsPerWorkspace) })
+  /**
+   * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
+   * other connections are not prepared, because a pooler may run each statement in another session.
+   */
+  const hasOwnSession = new WeakMap<PgConnection, boolean>()
+
+  const count = (phase: Phase | undefined, change: 1 | -1): void => {
+    if (phase === undefined) return
+    counts[phase] += change
+    gauges[phase].modifyUnsafe(change, metricRegistry)
+  }
+
+  /** Moves a query to a phase; `undefined` means that the query is done. */
+  const move = (query: PooledQuery, phase: Phase | undefined): void => {
+    count(query.phase, -1)
+    count(phase, 1)
+    query.phase = phase
+    clearTimeout(query.timer)
+    if (phase === "waiting") query.timer = setTimeout(query.failWaiting, connectTimeoutMs)
+  }
+
+  const findWaitError = ({ hasPermit }: PooledQuery): SqlError =>
+    hasPermit && counts.running < maxConnections ? connectTimeoutError : poolExhaustedError
+
+  /**
+   * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
+   * the setup fails, the query fails too, because the connection may lead to a server that must not run the query.
+   */
+  const send = (query: PooledQuery, connection: PgConnection): Effect.Effect<Result, SqlError> => {
+    const isOwnSession = hasOwnSession.get(connection)
+    move(query, "running")
+    const { text, params } = query.statement
+    const result = Effect.onInterrupt(connection.query(text, params, isOwnSession === true), () =>
+      pool.invalidate(connection)
     )
-    const changeMax = (change: number) => Effect.sync(() => max.modifyUnsafe(change, metricRegistry))
-    yield* Effect.acquireRelease(changeMax(maxConnections), () => changeMax(-maxConnections))
-    const permits = yield* RcMap.make({
-      lookup: (_: WorkspaceId) => Semaphore.make(Math.max(1, maxConnections - 1))
+    if (isOwnSession !== undefined) return result
+    const setUp = Effect.map(setUpSession(connection), (isOwn) => hasOwnSession.set(connection, isOwn))
+    return Effect.zipWith(setUp, result, (_, result) => result, { concurrent: true })
+  }
+
+  /**
+   * Runs a query on a connection of the pool. If the connection is lost, tries another connection. The pool's other
+   * connections are often lost too, so `attempt` gives up only after a further attempt on a new connection.
+   */
+  const attempt = (query: PooledQuery, isRetry: boolean): Effect.Effect<Result, SqlError> => {
+    let connection: PgConnection | undefined
+    let wasUsed = false
+    const result = pool.use((free) => {
+      connection = free
+      wasUsed = hasOwnSession.has(free)
+      return send(query, free)
     })
-    const queries = new QueryPool(connections, pool, maxConnections, setUpSession, permits)
-    return (statement) => Effect.catch(queries.run(statement), onSqlError)
-  })
+    return Effect.catchIf(result, isConnectionLost, (error) => {
+      if (isRetry && !wasUsed) return Effect.fail(error)
+      move(query, "waiting")
+      const discard = connection === undefined ? Effect.void : pool.invalidate(connection)
+      return Effect.andThen(discard, attempt(query, true))
+    })
+  }
+
+  const runWithPermit = (query: PooledQuery): Effect.Effect<Result, SqlError> => {
+    const result = Effect.suspend(() => {
+      query.hasPermit = true
+      return attempt(query, false)
+    })
+    const { workspace } = query.statement
+    if (workspace === undefined) return result
+    return Effect.scoped(Effect.flatMap(RcMap.get(permits, workspace), (own) => own.withPermit(result)))
+  }
+
+  const run = (statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> =>
+    Effect.withFiber(({ context }) =>
+      Effect.callback((resume) => {
+        const query: PooledQuery = {
+          statement,
+          phase: undefined,
+          hasPermit: false,
+          failWaiting: () => {
+            resume(Effect.fail(findWaitError(query)))
+            running.interruptUnsafe()
+          },
+          timer: undefined
+        }
+        move(query, "waiting")
+        const rows = Effect.map(runWithPermit(query), (result) => result.rows)
+        const running = Effect.runForkWith(context)(rows)
+        running.addObserver((exit) => {
+          move(query, undefined)
+          resume(exit)
+        })
+        return Effect.sync(() => {
+          move(query, undefined)
+          running.interruptUnsafe()
+        })
+      })
+    )
+
+  return (statement) => Effect.catch(run(statement), onSqlError)
+})
