@@ -80,6 +80,35 @@ export interface HttpResponse {
   readonly workspace?: WorkspaceId | undefined
 }
 
+/**
+ * Counts how many bytes of a limited memory each workspace holds. A workspace may hold at most half of the bytes that
+ * the other workspaces leave free, so that one workspace cannot use up the memory. `undefined` stands for the requests
+ * without a workspace.
+ */
+export class WorkspaceShares {
+  readonly #maxBytes: number
+  readonly #bytesOf = new Map<WorkspaceId | undefined, number>()
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Returns true if the workspace may hold this many additional bytes. */
+  hasRoom(workspace: WorkspaceId | undefined, bytes: number): boolean {
+    const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
+    return held <= this.#maxBytes - this.#bytes - bytes
+  }
+
+  /** Adds to the bytes that the workspace holds. A negative number releases bytes. */
+  add(workspace: WorkspaceId | undefined, bytes: number): void {
+    const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
+    this.#bytes += bytes
+    if (held === 0) this.#bytesOf.delete(workspace)
+    else this.#bytesOf.set(workspace, held)
+  }
+}
+
 /** The body of a request is larger than the endpoint allows. */
 export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
 /** The body is too large, is not complete in time, or exceeds the workspace's share of memory for bodies. */
