@@ -1,11 +1,11 @@
 import type { Server as HttpServer } from "node:http"
 import { Server } from "node:net"
 import * as Effect from "effect/Effect"
-import { Lifecycle } from "../../../../application/Lifecycle.ts"
-import { listen, type ListenOptions } from "../Listen.ts"
-import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
-import type { Connections } from "./Connections.ts"
-import { makeNodeServer } from "./NodeServer.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
+import { listen, type ListenOptions } from "./Listen.ts"
+import { type ConnectionLimits, connectionLimits } from "./transport/ConnectionLimits.ts"
+import type { Connections } from "./transport/Connections.ts"
+import { makeNodeServer } from "./transport/NodeServer.ts"
 
 interface ServerOptions extends ListenOptions {
   /** How long the server still accepts requests after a shutdown has started, in milliseconds. */
