@@ -4,8 +4,7 @@ import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { listen, type ListenOptions } from "./Listen.ts"
 import { type ConnectionLimits, connectionLimits } from "./transport/ConnectionLimits.ts"
-import type { Connections } from "./transport/Connections.ts"
-import { makeNodeServer } from "./transport/NodeServer.ts"
+import { type Connections, makeNodeServer } from "./transport/NodeServer.ts"
 
 interface ServerOptions extends ListenOptions {
   /** How long the server still accepts requests after a shutdown has started, in milliseconds. */
