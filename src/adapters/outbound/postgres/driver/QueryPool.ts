@@ -1,13 +1,17 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
+import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import type { PgConnection, Result } from "@effect/sql-pg/PgConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/DatabaseServer.ts"
@@ -170,3 +174,95 @@ export const makeQuery = Effect.fnUntraced(function* (
 
   return (statement) => Effect.catch(run(statement), onSqlError)
 })
+
+/** Maximum number of keys of a statement. With more keys, PostgreSQL and this process would not work in parallel. */
+const maxBatchSize = 16
+
+interface Lookup<Key> {
+  readonly key: Key
+  readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
+}
+
+/** The lookups of a partition that share a statement. */
+interface Batch<Key> {
+  readonly partition: string
+  /** The lookups whose callers still wait. */
+  readonly lookups: Set<Lookup<Key>>
+  /** Runs the statement; undefined until the statement is sent. */
+  fiber?: Fiber.Fiber<unknown, Unavailable>
+}
+
+const decodeRow = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
+
+/** Returns the column `ordinal` of a row. */
+export const decodeOrdinal = (row: Row): number => decodeRow(row).ordinal
+
+/**
+ * Returns a function that reads one row by its key. A key is looked up immediately if no statement of its partition is
+ * in flight. Otherwise, up to `maxBatchSize` keys of the partition that are requested in the same turn of the event
+ * loop share a statement. This saves work, because an additional statement costs PostgreSQL and this process more than
+ * an additional row. If all callers of a statement are interrupted, the statement is interrupted.
+ *
+ * Does not use Effect's `RequestResolver`, because its sets keep completed requests alive until the next full garbage
+ * collection. This made the pauses of minor collections six times as long.
+ *
+ * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
+ * `ordinal` of a row is the position of its key, counted from 1.
+ * @param partitionKey returns the partition of a key. Only keys of the same partition share a statement, because a
+ * failure or a delay of a statement affects all its keys.
+ */
+export const makeBatchedLookup = <Key>(
+  query: Query,
+  makeStatement: (keys: ReadonlyArray<Key>) => Statement,
+  partitionKey: (key: Key) => string
+): Effect.Effect<(key: Key) => Effect.Effect<Row | undefined, Unavailable>> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const fork = Effect.runForkWith(context)
+    /** The batches that are not sent yet, by partition. */
+    const openBatches = new Map<string, Batch<Key>>()
+    /** The number of statements in flight, by partition. */
+    const inFlight = new Map<string, number>()
+
+    const countInFlight = (partition: string, change: 1 | -1): void => {
+      const count = (inFlight.get(partition) ?? 0) + change
+      if (count === 0) inFlight.delete(partition)
+      else inFlight.set(partition, count)
+    }
+
+    /** Sends the statement of a batch, unless it is already sent or no caller waits for it. */
+    const send = (batch: Batch<Key>): void => {
+      if (batch.fiber !== undefined) return
+      openBatches.delete(batch.partition)
+      const lookups = [...batch.lookups]
+      if (lookups.length === 0) return
+      const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
+        const found: Array<Row | undefined> = []
+        for (const row of rows) found[decodeOrdinal(row)] = row
+        return found
+      })
+      countInFlight(batch.partition, 1)
+      const fiber = fork(rowsByOrdinal)
+      batch.fiber = fiber
+      fiber.addObserver((exit) => {
+        countInFlight(batch.partition, -1)
+        for (const [index, { resume }] of lookups.entries()) {
+          resume(Exit.map(exit, (found) => found[index + 1]))
+        }
+      })
+    }
+
+    return (key) =>
+      Effect.callback((resume) => {
+        const lookup: Lookup<Key> = { key, resume }
+        const partition = partitionKey(key)
+        const batch = openBatches.get(partition) ?? { partition, lookups: new Set() }
+        openBatches.set(partition, batch)
+        batch.lookups.add(lookup)
+        if (!inFlight.has(partition) || batch.lookups.size === maxBatchSize) send(batch)
+        else if (batch.lookups.size === 1) setImmediate(send, batch)
+        return Effect.sync(() => {
+          batch.lookups.delete(lookup)
+          if (batch.lookups.size === 0) batch.fiber?.interruptUnsafe()
+        })
+      })
+  })

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
-import { makeBatchedLookup } from "../../../../../src/adapters/outbound/postgres/driver/BatchedLookup.ts"
+import { makeBatchedLookup } from "../../../../../src/adapters/outbound/postgres/driver/QueryPool.ts"
 import type { Row } from "../../../../../src/adapters/outbound/postgres/driver/Query.ts"
 import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
@@ -39,9 +39,6 @@ const makeLookup = Effect.fnUntraced(function* (
   return { statements, lookUp }
 })
 
-const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
-  Effect.all(effects, { concurrency: "unbounded" })
-
 const test = makeTest(it.effect)
 it.effect.prop(
   "a batched lookup sends the first key of each partition alone, and up to 16 keys in each later statement",
@@ -49,7 +46,7 @@ it.effect.prop(
   ({ keys }) =>
     Effect.gen(function* () {
       const { statements, lookUp } = yield* makeLookup()
-      const rows = yield* runAll(keys.map(lookUp))
+      const rows = yield* Effect.all(keys.map(lookUp), { concurrency: "unbounded" })
       assert.deepStrictEqual(
         rows.map((row) => row?.key),
         keys.map((key) => (key % 3 === 0 ? undefined : key))
@@ -70,7 +67,7 @@ it.effect.prop(
 test("if a statement fails or dies, only the lookups of its keys fail or die, and lookups in another partition succeed", function* () {
   for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
     const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
-    const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
+    const exits = yield* Effect.forEach([1, 2, 5], (key) => Effect.exit(lookUp(key)), { concurrency: 3 })
     const expected = yield* Effect.exit(failure)
     assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
   }
@@ -88,18 +85,21 @@ test("a batched lookup looks up a key immediately when no statement of its parti
   }
 })
 
-test("if a caller is interrupted, its key is not sent any more, and other callers still get their rows", function* () {
+test("if a caller is interrupted, its key is not sent any more, and its statement is interrupted unless other callers wait for rows", function* () {
   const gate = yield* Deferred.make<void>()
-  const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
-  const [first, waiting, sent, other] = yield* Effect.forEach([8, 10, 4, 2], (key) =>
+  const interrupted: Array<string> = []
+  const { statements, lookUp } = yield* makeLookup((partition) =>
+    Effect.onInterrupt(Deferred.await(gate), () => Effect.sync(() => interrupted.push(partition)))
+  )
+  const [first, waiting, sent, other, lone] = yield* Effect.forEach([8, 10, 4, 2, 1], (key) =>
     Effect.forkChild(lookUp(key), { startImmediately: true })
   )
   yield* Fiber.interrupt(waiting!)
   yield* nextTurn
-  assert.deepStrictEqual(statements, [[8], [4, 2]])
-  yield* Fiber.interrupt(sent!)
+  assert.deepStrictEqual(statements, [[8], [1], [4, 2]])
+  yield* Fiber.interruptAll([sent!, lone!])
+  assert.deepStrictEqual(interrupted, ["odd"])
   yield* Deferred.succeed(gate, undefined)
-  assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sent!)))
   assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
   assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
 })
