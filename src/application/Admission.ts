@@ -56,12 +56,40 @@ const registerRejectionCounter = (scope: RateLimitScope) =>
 
 const countRejection = { key: registerRejectionCounter("key"), process: registerRejectionCounter("process") }
 
+/** The minimum time between two marks of one key as used, in milliseconds. */
+const markIntervalMs = 60_000
+
+/** Returns true if a mark was made less than a minute ago. If the clock was set back by more, returns false. */
+const isRecent = (mark: number | undefined, now: number): boolean =>
+  mark !== undefined && Math.abs(now - mark) < markIntervalMs
+
+/**
+ * Makes a function that marks a key as used, unless the key has a recent mark. The function remembers the marks of about
+ * two minutes. Only admitted requests make marks, so the limit of the process bounds the memory.
+ */
+const makeMarkUsed = (keys: KeyStore["Service"]): KeyStore["Service"]["markUsed"] => {
+  let marks = new Map<ApiKeyId, number>()
+  let earlierMarks = new Map<ApiKeyId, number>()
+  let firstMark: number | undefined
+  return (key, now) => {
+    if (isRecent(marks.get(key) ?? earlierMarks.get(key), now)) return
+    if (!isRecent(firstMark, now)) {
+      earlierMarks = marks
+      marks = new Map()
+      firstMark = now
+    }
+    marks.set(key, now)
+    keys.markUsed(key, now)
+  }
+}
+
 /** Authenticates and authorizes callers, and applies the rate limits. */
 export class Admission extends Context.Service<Admission>()("prompt-retrieval/Admission", {
   make: Effect.fnUntraced(function* ({ perKey, perProcess }: RateLimits) {
     const keys = yield* KeyStore
     const limiter = yield* RateLimiter
     const lifecycle = yield* Lifecycle
+    const markUsed = makeMarkUsed(keys)
 
     const reject = (scope: RateLimitScope, limit: number, now: number) => {
       countRejection[scope].updateUnsafe(1, metricRegistry)
@@ -83,15 +111,11 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
         yield* limiter.refund(key, now)
         return yield* reject("process", perProcess, now)
       }
-      keys.markUsed(key, now)
+      markUsed(key, now)
     })
 
+    /** True once the phase `starting` has ended. This phase never returns, so the lifecycle is then not asked again. */
     let hasStarted = false
-    /** Fails until the service has started. A service that has started is not asked for its phase again. */
-    const requireStarted = Effect.suspend(() => {
-      hasStarted ||= lifecycle.phase() !== "starting"
-      return hasStarted ? Effect.void : Effect.fail(Unavailable)
-    })
 
     const admit = Effect.fnUntraced(function* (
       token: string | undefined,
@@ -99,7 +123,8 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
     ) {
       if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
       const key = yield* Effect.fromResult(parseApiKey(token))
-      yield* requireStarted
+      hasStarted ||= lifecycle.phase() !== "starting"
+      if (!hasStarted) return yield* Effect.fail(Unavailable)
       const hash = hashApiKey(key)
       const record = yield* keys.find(hash)
       // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.

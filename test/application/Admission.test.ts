@@ -59,10 +59,10 @@ const countingMemory = Layer.effectContext(
   })
 ).pipe(Layer.provideMerge(Memory.layer))
 
-const makeLayer = (limits: RateLimits) =>
+const makeLayer = (limits: RateLimits, lifecycle = Lifecycle.serving) =>
   Admission.layer(limits).pipe(
-    Layer.provide([Lifecycle.serving, Layer.fresh(InProcess.layer)]),
-    Layer.provideMerge(countingMemory)
+    Layer.provide(Layer.fresh(InProcess.layer)),
+    Layer.provideMerge([countingMemory, lifecycle])
   )
 
 const limits = { perKey: 1, perProcess: 1 }
@@ -128,25 +128,25 @@ const toCaller = ({ stored }: Key, home: Workspace) => ({
 
 const test = makeTest(it.effect, makeLayer(limits))
 
-it.effect(
+makeTest(it.effect, makeLayer({ perKey: 0, perProcess: 500 }))(
   "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
-  () =>
-    Effect.gen(function* () {
-      const { admit, check } = yield* Admission
-      for (const { home, owners, states } of makeEveryState()) {
-        const api_keys = states.map(({ key }) => key.stored)
-        yield* Memory.storeArchive(archive({ workspace: home, users: owners, api_keys }))
-        for (const { key, errors } of states) {
-          const [error] = errors
-          const expected = error === undefined ? Result.succeed(toCaller(key, home)) : Result.fail(error)
-          assert.deepStrictEqual(yield* Effect.flip(admit(key.plaintext)), error ?? RateLimited("key", 0, 0))
-          assert.deepStrictEqual(yield* Effect.result(check(key.plaintext)), expected)
-        }
+  function* () {
+    const { admit, check } = yield* Admission
+    for (const { home, owners, states } of makeEveryState()) {
+      const api_keys = states.map(({ key }) => key.stored)
+      yield* Memory.storeArchive(archive({ workspace: home, users: owners, api_keys }))
+      for (const { key, errors } of states) {
+        const [error] = errors
+        const expected = error === undefined ? Result.succeed(toCaller(key, home)) : Result.fail(error)
+        assert.deepStrictEqual(yield* Effect.flip(admit(key.plaintext)), error ?? RateLimited("key", 0, 0))
+        assert.deepStrictEqual(yield* Effect.result(check(key.plaintext)), expected)
       }
-      const unknown = key(null, user())
-      for (const run of [admit, check])
-        assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
-    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
+    }
+    const unknown = key(null, user())
+    for (const run of [admit, check])
+      assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
+    assert.deepStrictEqual((yield* Lookups).used, [])
+  }
 )
 
 it.effect.prop(
@@ -184,10 +184,8 @@ test("admit rejects a key that expires while the key is looked up", function* ()
     markUsed: () => undefined
   })
   const services = Admission.layer(limits).pipe(Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving]))
-  assert.deepStrictEqual(
-    yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
-    KeyRevoked
-  )
+  const error = yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services))
+  assert.deepStrictEqual(error, KeyRevoked)
 })
 
 test("admit does not count a request that was counted during the lookup of its key", function* () {
@@ -229,11 +227,24 @@ test("admit marks a key as used if and only if admit admits the key", function* 
   assert.deepStrictEqual(used, [[keys.active.stored.id, 1_767_225_600_123]])
 })
 
-const starting = Layer.merge(Memory.layer, Lifecycle.starting)
-makeTest(
-  it.effect,
-  Admission.layer(limits).pipe(Layer.provide(InProcess.layer), Layer.provideMerge(starting))
-)(
+makeTest(it.effect, makeLayer({ perKey: 100, perProcess: 100 }))(
+  "admitAgain marks a key as used at most once per minute, but again if the clock is set back by a minute or more",
+  function* () {
+    const { admitAgain } = yield* Admission
+    const { used } = yield* Lookups
+    const callers = [0, 1, 2].map(() => toCaller(key(null, user()), workspace()))
+    yield* admitAgain(callers[0]!, start)
+    for (const second of [59, 60, 118, 119, 120, 59, 118, 119])
+      for (const caller of callers) yield* admitAgain(caller, start + second * 1000)
+    const marks = callers.map(({ keyId }) =>
+      used.filter(([id]) => id === keyId).map(([, now]) => (now - start) / 1000)
+    )
+    const laterMarks = [59, 119, 59, 119]
+    assert.deepStrictEqual(marks, [[0, 60, 120, 59, 119], laterMarks, laterMarks])
+  }
+)
+
+makeTest(it.effect, makeLayer(limits, Lifecycle.starting))(
   "admit fails with Unavailable for a well-formed key until the service has started, but not while it drains",
   function* () {
     const lifecycle = yield* Lifecycle

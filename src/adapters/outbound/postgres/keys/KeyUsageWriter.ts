@@ -7,9 +7,6 @@ import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isTemporary } from "../driver/SqlErrors.ts"
 
-/** The minimum time between two writes of one key's last use, in milliseconds. */
-const writeIntervalMs = 60_000
-
 /** Maximum number of keys whose use is not written yet. This limits memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
@@ -49,32 +46,10 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
-    /** For each key, the last use that was sent to PostgreSQL. The order is the order of sending. */
-    const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 
-    const forgetWrittenBefore = (time: number): void => {
-      for (const [id, usedAt] of written) {
-        if (usedAt > time) return
-        written.delete(id)
-      }
-    }
-
-    /** Takes the keys of the next statement. */
-    const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
-      const uses = [...Iterable.take(pending, maxKeysPerStatement)]
-      for (const [id, usedAt] of uses) {
-        pending.delete(id)
-        forgetWrittenBefore(usedAt - writeIntervalMs)
-        written.delete(id)
-        written.set(id, usedAt)
-      }
-      return uses
-    }
-
-    const restorePending = (uses: ReadonlyArray<readonly [ApiKeyId, number]>): void => {
-      for (const [id, usedAt] of uses)
-        if (!pending.has(id) && pending.size < maxPendingKeys) pending.set(id, usedAt)
+    const record = (id: ApiKeyId, now: number): void => {
+      if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
     }
 
     const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
@@ -84,11 +59,13 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
     }
 
     const writePending: Effect.Effect<void> = Effect.suspend(() => {
-      const uses = takePending()
+      const uses = [...Iterable.take(pending, maxKeysPerStatement)]
+      for (const [id] of uses) pending.delete(id)
       return Effect.matchEffect(write(uses), {
         onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
         onFailure: (error) => {
-          if (!isSqlError(error) || isTemporary(error)) restorePending(uses)
+          if (!isSqlError(error) || isTemporary(error))
+            for (const [id, usedAt] of uses) record(id, pending.get(id) ?? usedAt)
           return stateLog.down(
             isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
           )
@@ -97,10 +74,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
     })
 
     return {
-      record: (id, now) => {
-        if (now < (written.get(id) ?? -writeIntervalMs) + writeIntervalMs) return
-        if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
-      },
+      record,
       flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
     }
   }
