@@ -5,50 +5,32 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-/** The deadline in milliseconds of an uncached HTTP request, an MCP call and an in-process read. */
-export const requestDeadlineMs = 5_000
+/** The deadline of the reads of a request, in milliseconds. */
+const requestDeadlineMs = 5_000
 
 /**
- * Runs an effect. If a timer calls `end(failure)` before the effect completes, interrupts the effect and fails with
- * `failure`. Every request runs this code. `Effect.timeoutOrElse` would cost more for an effect that waits.
- *
- * @param arm starts the timers, and returns the function that stops them
+ * Runs the reads of an uncached HTTP request, an MCP call or an in-process read. If the reads do not complete before the
+ * deadline, fails with `Unavailable` and interrupts the reads. `Effect.timeoutOrElse` would fail only after the
+ * interrupted reads have ended.
  */
-export const runUntil = <A, E, Timeout>(
-  effect: Effect.Effect<A, E>,
-  arm: (end: (failure: Effect.Effect<never, Timeout>) => void) => () => void
-): Effect.Effect<A, E | Timeout> =>
-  Effect.withFiber((fiber) =>
-    Effect.callback<A, E | Timeout>((resume) => {
-      const running = Effect.runForkWith(fiber.context)(effect)
-      let hasTimedOut = false
-      const disarm = arm((failure) => {
-        hasTimedOut = true
+export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
+  Effect.withFiber(({ context }) =>
+    Effect.callback((resume) => {
+      const running = Effect.runForkWith(context)(reads)
+      const timer = setTimeout(() => {
+        resume(Effect.fail(Unavailable))
         running.interruptUnsafe()
-        resume(failure)
-      })
+      }, requestDeadlineMs)
       running.addObserver((exit) => {
-        disarm()
-        if (!hasTimedOut) resume(exit)
+        clearTimeout(timer)
+        resume(exit)
       })
       return Effect.sync(() => {
-        disarm()
+        clearTimeout(timer)
         running.interruptUnsafe()
       })
     })
   )
-
-/** Runs an effect. If the effect does not complete within `milliseconds`, interrupts it and fails with `error`. */
-export const withDeadline =
-  <Timeout>(milliseconds: number, error: Timeout) =>
-  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | Timeout> =>
-    runUntil(effect, (end) => {
-      const timer = setTimeout(() => end(Effect.fail(error)), milliseconds)
-      return () => clearTimeout(timer)
-    })
-
-/** Runs the reads of one request. Fails with `Unavailable` after `requestDeadlineMs`. */
-export const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
 /**
  * The maximum number of reads of a workspace that run at the same time. The result of a read may take 8 MiB of memory

@@ -4,7 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { ReadGate, withDeadline } from "../../src/application/ReadGate.ts"
+import { vi } from "vitest"
+import { Unavailable } from "../../src/application/ports/Unavailable.ts"
+import { ReadGate, withRequestDeadline } from "../../src/application/ReadGate.ts"
 import { workspace } from "../support/archives.ts"
 import { makeTest } from "../support/makeTest.ts"
 
@@ -43,33 +45,39 @@ it.live("other work runs between two large steps, and small steps do not wait fo
   }).pipe(Effect.provide(ReadGate.layer))
 )
 
-const timeout = { _tag: "Timeout" } as const
-const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+/** Replaces the timers of a test. The test advances the time. */
+const useFakeTimers = Effect.acquireRelease(
+  Effect.sync(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })),
+  () => Effect.sync(() => vi.useRealTimers())
+)
 
-test("withDeadline returns the outcome of an effect that ends before the deadline, and leaves no timer", function* () {
-  const before = countTimers()
-  for (const effect of [Effect.succeed(1), Effect.fail("no"), Effect.die("unexpected"), Effect.yieldNow]) {
-    const expected: Exit.Exit<unknown, unknown> = yield* Effect.exit(effect)
-    assert.deepStrictEqual(yield* Effect.exit(withDeadline(60_000, timeout)(effect)), expected)
+test("withRequestDeadline returns the outcome of reads that end before the deadline, and leaves no timer", function* () {
+  yield* useFakeTimers
+  for (const reads of [Effect.succeed(1), Effect.fail("no"), Effect.die("unexpected"), Effect.yieldNow]) {
+    const expected: Exit.Exit<unknown, unknown> = yield* Effect.exit(reads)
+    assert.deepStrictEqual(yield* Effect.exit(withRequestDeadline(reads)), expected)
   }
-  assert.isAtMost(countTimers(), before)
+  assert.strictEqual(vi.getTimerCount(), 0)
 })
 
-test("withDeadline fails after the deadline, even if the effect cannot be interrupted at once", function* () {
-  for (const effect of [Effect.never, Effect.uninterruptible(Effect.never)])
-    assert.deepStrictEqual(yield* Effect.exit(withDeadline(10, timeout)(effect)), Exit.fail(timeout))
+test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted at once", function* () {
+  yield* useFakeTimers
+  for (const reads of [Effect.never, Effect.uninterruptible(Effect.never)]) {
+    const fiber = yield* Effect.forkChild(withRequestDeadline(reads), { startImmediately: true })
+    vi.advanceTimersByTime(4_999)
+    assert.isUndefined(fiber.pollUnsafe())
+    vi.advanceTimersByTime(1)
+    assert.deepStrictEqual(yield* Fiber.await(fiber), Exit.fail(Unavailable))
+  }
 })
 
-test("withDeadline interrupts the effect after the deadline, and when its caller is interrupted", function* () {
-  const before = countTimers()
-  for (const deadline of [10, 60_000]) {
+test("withRequestDeadline interrupts the reads after the deadline, and when its caller is interrupted", function* () {
+  yield* useFakeTimers
+  for (const end of [() => Effect.sync(() => vi.runAllTimers()), Fiber.interrupt]) {
     const interrupted = yield* Deferred.make<void>()
-    const never = Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined))
-    const run = Effect.exit(withDeadline(deadline, timeout)(never))
-    const fiber = yield* Effect.forkChild(run, { startImmediately: true })
-    if (deadline > 10) yield* Fiber.interrupt(fiber)
-    yield* Fiber.await(fiber)
+    const reads = Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined))
+    yield* end(yield* Effect.forkChild(withRequestDeadline(reads), { startImmediately: true }))
     yield* Deferred.await(interrupted)
   }
-  assert.isAtMost(countTimers(), before)
+  assert.strictEqual(vi.getTimerCount(), 0)
 })

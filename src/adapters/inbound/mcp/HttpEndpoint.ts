@@ -3,17 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
-import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import {
-  makeWorkspacePermits,
-  ReadGate,
-  requestDeadlineMs,
-  withDeadline,
-  withRequestDeadline
-} from "../../../application/ReadGate.ts"
-import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
+import { makeWorkspacePermits, ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
+import { type ApiError, describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
 import { Address } from "../http/Address.ts"
-import { type HttpResponse, makeEntityHeaders, toRawHeaders } from "../http/HttpMessage.ts"
+import { type BodyError, type HttpResponse, makeEntityHeaders, toRawHeaders } from "../http/HttpMessage.ts"
 import type { MountedEndpoint } from "../http/MountedEndpoint.ts"
 import { parseBearerToken, type RequestContext } from "../http/RequestContext.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
@@ -30,7 +23,6 @@ const maxErrorBytes = 512
 const maxBodyBytes = 1024 * 1024
 const path = "/mcp"
 const json = "application/json"
-const withCallDeadline = withDeadline(requestDeadlineMs, describeError(Unavailable))
 const makeError = (status: number, code: string, message: string): ErrorDescription => ({
   status,
   code,
@@ -53,6 +45,11 @@ export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string
   if (origin === undefined || origin === publicOrigin) return true
   if (!/^https?:\/\/[^/]+$/.test(origin) || !URL.canParse(origin)) return false
   return loopbackHosts.has(new URL(origin).hostname)
+}
+
+const describe = (error: ErrorDescription | ApiError | BodyError): ErrorDescription => {
+  if (!("_tag" in error)) return error
+  return error._tag === "BodyTooLarge" ? bodyTooLarge : describeError(error)
 }
 
 /** Encodes an error. An error with an `id` is the error of a call. */
@@ -153,8 +150,10 @@ export const makeHttpEndpoint = Effect.gen(function* () {
       return yield* withPermit(caller.workspaceId, forward(context, caller, message))
     })
     // A client can match an error with its request only by the id.
-    return Effect.catch(withCallDeadline(call), (error) =>
-      id === undefined ? Effect.fail(error) : Effect.succeed(makeResponse(200, json, encodeError(error, id)))
+    return Effect.catch(withRequestDeadline(call), (error) =>
+      id === undefined
+        ? Effect.fail(error)
+        : Effect.succeed(makeResponse(200, json, encodeError(describe(error), id)))
     )
   }
 
@@ -174,11 +173,7 @@ export const makeHttpEndpoint = Effect.gen(function* () {
     context.route = path
     return Effect.catchCause(receive(context), (cause) =>
       Effect.map(toError(cause, context.requestId), (error) => {
-        const description = !("_tag" in error)
-          ? error
-          : error._tag === "BodyTooLarge"
-            ? bodyTooLarge
-            : describeError(error)
+        const description = describe(error)
         return makeResponse(description.status, json, encodeError(description), description.headers)
       })
     )
