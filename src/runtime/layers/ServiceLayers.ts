@@ -21,8 +21,7 @@ import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import type { KeyStore } from "../../application/ports/KeyStore.ts"
 import type { PromptRepo } from "../../application/ports/PromptRepo.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
-import { Prompts } from "../../application/Prompts.ts"
-import type { ReadGate } from "../../application/ReadGate.ts"
+import { Prompts, type ReadGate } from "../../application/Prompts.ts"
 
 // The composition root of the use cases of callers, for `serve` and for embedders. Modules that only some hosts need
 // are loaded when their layer is built.

@@ -3,7 +3,7 @@ import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { withRequestDeadline } from "../../../application/ReadGate.ts"
+import { withRequestDeadline } from "../../../application/Prompts.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import {

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
-import { makeWorkspacePermits, ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
+import { makeWorkspacePermits, ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
 import { type ApiError, describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
 import { Address } from "../http/Address.ts"
 import { type BodyError, type HttpResponse, makeEntityHeaders, toRawHeaders } from "../http/HttpMessage.ts"
@@ -128,7 +128,7 @@ export const makeHttpEndpoint = Effect.gen(function* () {
   const gate = yield* ReadGate
   const { publicUrl } = yield* Address
   const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
-  const withPermit = makeWorkspacePermits(callsPerWorkspace)
+  const withPermit = yield* makeWorkspacePermits(callsPerWorkspace)
   const { fetch } = createMcpHandler(yield* makeServerFactory)
 
   const forward = ({ request, requestId }: RequestContext, caller: AdmittedCaller, parsedBody: unknown) =>
