@@ -44,18 +44,20 @@ interface ServiceSettings extends AddressSettings {
   readonly outageMaxAgeMs?: number
 }
 
-const redisRateLimiterLayer = (url: Redacted.Redacted) =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.promise(() => import("../../adapters/outbound/rate-limiter/RedisRateLimiter.ts")),
-      ({ layer }) => layer({ url: Redacted.value(url) })
-    )
-  )
+/** Selects the adapter that counts requests. */
+const rateLimiterLayer = ({ redisUrl }: ServiceSettings) => {
+  if (redisUrl === undefined) return InProcessRateLimiter.layer
+  const load = async () => {
+    const { layer } = await import("../../adapters/outbound/rate-limiter/RedisRateLimiter.ts")
+    return layer({ url: Redacted.value(redisUrl) })
+  }
+  return Layer.unwrap(Effect.promise(load))
+}
 
 /** The use cases of callers, on stores of prompts and keys. */
-const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) =>
-  Layer.merge(Prompts.layer, Admission.layer(rateLimits)).pipe(
-    Layer.provide(redisUrl === undefined ? InProcessRateLimiter.layer : redisRateLimiterLayer(redisUrl))
+const useCasesLayer = (settings: ServiceSettings) =>
+  Layer.merge(Prompts.layer, Admission.layer(settings.rateLimits)).pipe(
+    Layer.provide(rateLimiterLayer(settings))
   )
 
 /** The use cases of callers, and the services that `makeWebHandler` needs besides `ChangeFeed` and `Lifecycle`. */
