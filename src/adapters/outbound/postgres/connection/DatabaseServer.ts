@@ -1,13 +1,11 @@
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
 import { connect, type Socket } from "node:net"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
-import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
+import { makeColumnTypes } from "../driver/QueryPool.ts"
 import {
   connectTimeoutMs,
   describeSqlError,
@@ -35,39 +33,6 @@ const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socke
     }
   })
   return socket
-}
-
-/** Milliseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01. */
-const postgresEpoch = 946_684_800_000
-
-const decodeTimestamp = (bytes: Uint8Array, offset: number): Timestamp => {
-  const micros = new DataView(bytes.buffer, bytes.byteOffset + offset, 8).getBigInt64(0)
-  return toTimestamp(Number(micros / 1000n) + postgresEpoch)
-}
-
-const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
-
-/** The codec of `text`. The driver's own codec deletes a leading U+FEFF from a text that contains U+FFFD. */
-const textCodec: PgTypes.Codec<string> = {
-  encode: (value) => PgTypes.encode(value, PgTypes.OID.text),
-  decode: (bytes) => Result.succeed(utf8.decode(bytes)),
-  read: (bytes, offset, size) => Result.succeed(utf8.decode(bytes.subarray(offset, offset + size)))
-}
-
-/** Returns the driver's types, except that `timestamptz` is decoded to `Timestamp` and a text keeps every U+FEFF. */
-const makeColumnTypes = (): PgTypes.Registry => {
-  const types = PgTypes.makeRegistry()
-  types.register<Timestamp>(
-    PgTypes.OID.timestamptz,
-    {
-      encode: (value) => PgTypes.encode(Date.parse(value), PgTypes.OID.timestamptz),
-      decode: (bytes) => Result.succeed(decodeTimestamp(bytes, 0)),
-      read: (bytes, offset) => Result.succeed(decodeTimestamp(bytes, offset))
-    },
-    { arrayOid: PgTypes.OID.timestamptzArray }
-  )
-  types.register(PgTypes.OID.text, textCodec, { arrayOid: PgTypes.OID.textArray })
-  return types
 }
 
 /** Maximum size of a message from PostgreSQL, in bytes. The largest row has a prompt and all its fragments. */

@@ -3,18 +3,20 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as RcMap from "effect/RcMap"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgPool from "@effect/sql-pg/PgPool"
-import type { PgConnection, Result } from "@effect/sql-pg/PgConnection"
+import type { PgConnection } from "@effect/sql-pg/PgConnection"
+import { type Codec, encode, makeRegistry, OID, type Registry } from "@effect/sql-pg/PgTypes"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Query, Row, Statement } from "./Query.ts"
-import type { SetUpSession } from "../connection/DatabaseServer.ts"
 import {
   connectTimeoutError,
   connectTimeoutMs,
@@ -22,6 +24,33 @@ import {
   poolExhaustedError,
   type SqlErrorHandler
 } from "./SqlErrors.ts"
+
+/** Milliseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01. */
+const postgresEpoch = 946_684_800_000
+
+const timestampCodec: Codec<Timestamp> = {
+  encode: (value) => encode(Date.parse(value), OID.timestamptz),
+  decode: (bytes) => {
+    const micros = new DataView(bytes.buffer, bytes.byteOffset).getBigInt64(0)
+    return Result.succeed(toTimestamp(Number(micros / 1000n) + postgresEpoch))
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** The codec of `text`. The driver's own codec deletes a leading U+FEFF from a text that contains U+FFFD. */
+const textCodec: Codec<string> = {
+  encode: (value) => encode(value, OID.text),
+  decode: (bytes) => Result.succeed(utf8.decode(bytes))
+}
+
+/** Returns the driver's types, except that `timestamptz` is decoded to `Timestamp` and a text keeps every U+FEFF. */
+export const makeColumnTypes = (): Registry => {
+  const types = makeRegistry()
+  types.register(OID.timestamptz, timestampCodec, { arrayOid: OID.timestamptzArray })
+  types.register(OID.text, textCodec, { arrayOid: OID.textArray })
+  return types
+}
 
 /** A statement first waits for a permit of its workspace and for a connection, then runs. */
 type Phase = "waiting" | "running"
@@ -44,12 +73,12 @@ const makeGauges = Effect.fnUntraced(function* (pool: string, maxConnections: nu
 
 interface PooledQuery {
   readonly statement: Statement
-  phase: Phase | undefined
+  phase?: Phase | undefined
   /** True once the query has the permit of its workspace. */
   hasPermit: boolean
-  /** Fails the query when it has waited for `connectTimeoutMs`. */
+  /** Fails the query. Runs when the query has waited for `connectTimeoutMs`. */
   readonly failWaiting: () => void
-  timer: NodeJS.Timeout | undefined
+  timer?: NodeJS.Timeout
 }
 
 /**
@@ -61,13 +90,14 @@ interface PooledQuery {
  * server.
  *
  * @param name the pool's name in metrics
+ * @param setUpSession runs once per connection. Succeeds with true if statements can be prepared in the session
  */
 export const makeQuery = Effect.fnUntraced(function* (
   config: PgClient.PgPoolConfig,
   name: string,
   maxConnections: number,
   onSqlError: SqlErrorHandler,
-  setUpSession: SetUpSession
+  setUpSession: (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 ): Effect.fn.Return<Query, SqlError, Scope.Scope> {
   const pool = yield* PgPool.make({ ...config, maxConnections })
   const gauges = yield* makeGauges(name, maxConnections)
@@ -103,23 +133,22 @@ export const makeQuery = Effect.fnUntraced(function* (
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
    * the setup fails, the query fails too, because the connection may lead to a server that must not run the query.
    */
-  const send = (query: PooledQuery, connection: PgConnection): Effect.Effect<Result, SqlError> => {
+  const send = (query: PooledQuery, connection: PgConnection) => {
     const isOwnSession = hasOwnSession.get(connection)
     move(query, "running")
     const { text, params } = query.statement
-    const result = Effect.onInterrupt(connection.query(text, params, isOwnSession === true), () =>
-      pool.invalidate(connection)
-    )
-    if (isOwnSession !== undefined) return result
+    const sent = Effect.map(connection.query(text, params, isOwnSession === true), ({ rows }) => rows)
+    const rows = Effect.onInterrupt(sent, () => pool.invalidate(connection))
+    if (isOwnSession !== undefined) return rows
     const setUp = Effect.map(setUpSession(connection), (isOwn) => hasOwnSession.set(connection, isOwn))
-    return Effect.zipWith(setUp, result, (_, result) => result, { concurrent: true })
+    return Effect.zipWith(setUp, rows, (_, rows) => rows, { concurrent: true })
   }
 
   /**
    * Runs a query on a connection of the pool. If the connection is lost, tries another connection. The pool's other
    * connections are often lost too, so `attempt` gives up only after a further attempt on a new connection.
    */
-  const attempt = (query: PooledQuery, isRetry: boolean): Effect.Effect<Result, SqlError> => {
+  const attempt = (query: PooledQuery, isRetry: boolean): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
     let connection: PgConnection | undefined
     let wasUsed = false
     const result = pool.use((free) => {
@@ -135,7 +164,7 @@ export const makeQuery = Effect.fnUntraced(function* (
     })
   }
 
-  const runWithPermit = (query: PooledQuery): Effect.Effect<Result, SqlError> => {
+  const runWithPermit = (query: PooledQuery) => {
     const result = Effect.suspend(() => {
       query.hasPermit = true
       return attempt(query, false)
@@ -145,22 +174,19 @@ export const makeQuery = Effect.fnUntraced(function* (
     return Effect.scoped(Effect.flatMap(RcMap.get(permits, workspace), (own) => own.withPermit(result)))
   }
 
-  const run = (statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> =>
+  const run = (statement: Statement) =>
     Effect.withFiber(({ context }) =>
-      Effect.callback((resume) => {
+      Effect.callback<ReadonlyArray<Row>, SqlError>((resume) => {
         const query: PooledQuery = {
           statement,
-          phase: undefined,
           hasPermit: false,
           failWaiting: () => {
             resume(Effect.fail(findWaitError(query)))
             running.interruptUnsafe()
-          },
-          timer: undefined
+          }
         }
         move(query, "waiting")
-        const rows = Effect.map(runWithPermit(query), (result) => result.rows)
-        const running = Effect.runForkWith(context)(rows)
+        const running = Effect.runForkWith(context)(runWithPermit(query))
         running.addObserver((exit) => {
           move(query, undefined)
           resume(exit)
@@ -235,19 +261,18 @@ export const makeBatchedLookup = <Key>(
       openBatches.delete(batch.partition)
       const lookups = [...batch.lookups]
       if (lookups.length === 0) return
-      const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
-        const found: Array<Row | undefined> = []
-        for (const row of rows) found[decodeOrdinal(row)] = row
-        return found
-      })
+      const statement = makeStatement(lookups.map(({ key }) => key))
+      const rowsByOrdinal = Effect.map(
+        query(statement),
+        (rows) => new Map(rows.map((row) => [decodeOrdinal(row), row]))
+      )
       countInFlight(batch.partition, 1)
       const fiber = fork(rowsByOrdinal)
       batch.fiber = fiber
       fiber.addObserver((exit) => {
         countInFlight(batch.partition, -1)
-        for (const [index, { resume }] of lookups.entries()) {
-          resume(Exit.map(exit, (found) => found[index + 1]))
-        }
+        for (const [index, { resume }] of lookups.entries())
+          resume(Exit.map(exit, (found) => found.get(index + 1)))
       })
     }
 
