@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import { SecureRandom } from "effect/crypto/SecureRandom"
+import { SecureRandom, uuidV7Unsafe } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Struct from "effect/Struct"
@@ -131,8 +131,8 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
         // The files are parsed before the edit, because the store holds a lock during an edit and may repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
-        const runSync = Effect.runSyncWith(yield* Effect.context<never>())
-        const planOptions = { ...options, now: yield* now, newId: () => runSync(random.uuidV7()) }
+        // A plan is no effect, so it cannot make ids with `random`.
+        const planOptions = { ...options, now: yield* now, newId: uuidV7Unsafe }
         let latest: ImportPlan | undefined
         const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {
           latest = yield* Effect.fromResult(planImport(workspace, content, files, planOptions))
