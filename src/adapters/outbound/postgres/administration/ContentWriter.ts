@@ -261,6 +261,10 @@ export const upsertRows = Effect.fnUntraced(function* (
   return { added, changed }
 })
 
+/** Returns a column of ids as an array literal. */
+const toArray = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>, column: string): string =>
+  `{${rows.map((row) => row[column])}}`
+
 /**
  * Deletes rows of content tables that the content does not contain, or contains in another prompt. If `prompts` is
  * given, deletes only rows of these prompts; otherwise, rows of the workspace. Returns the number of deleted rows.
@@ -270,7 +274,7 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
   names: ReadonlyArray<ContentTableName>,
   workspace: string,
   content: Content,
-  prompts?: ReadonlyArray<string>
+  prompts?: ReadonlyArray<WorkspacePrompt>
 ) {
   let deleted = 0
   for (const table of names) {
@@ -279,8 +283,8 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
     const text = `delete from ${table} t
       where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists
         (select from unnest($2::uuid[], $3::uuid[]) s (parent, id) where (s.parent, s.id) = (t.${parent}, t.${id}))`
-    const params = [prompts ?? workspace, rows.map((row) => row[parent]), rows.map((row) => row[id])]
-    deleted += yield* countRows(sql.unsafe(text, params))
+    const owner = prompts === undefined ? workspace : toArray(prompts, "id")
+    deleted += yield* countRows(sql.unsafe(text, [owner, toArray(rows, parent), toArray(rows, id)]))
   }
   return deleted
 })

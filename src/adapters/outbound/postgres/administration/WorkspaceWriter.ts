@@ -93,9 +93,8 @@ const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
 /** Writes an edit in the current transaction. Rows that the edit does not name do not change. */
 const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId, edit: ContentEdit) {
   const content = { users: [], api_keys: [], ...edit }
-  const ids = edit.prompts.map(({ id }) => id)
   yield* rejectConflicts(sql, workspace, content)
-  yield* deleteOtherRows(sql, ["prompt_tags", "prompt_fragments"], workspace, content, ids)
+  yield* deleteOtherRows(sql, ["prompt_tags", "prompt_fragments"], workspace, content, edit.prompts)
   yield* upsertRows(sql, contentTables, workspace, content)
   yield* sql`delete from fragments where id = any(${edit.removedFragments}::uuid[]) and workspace_id = ${workspace}`
 })
