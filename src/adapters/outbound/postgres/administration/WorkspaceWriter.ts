@@ -1,5 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Struct from "effect/Struct"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
@@ -46,7 +47,7 @@ export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 /** Returns the number of items of each kind in the content. */
 const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users" | "api_keys">) => ({
   prompts: prompts.length,
-  versions: prompts.reduce((count, { versions }) => count + versions.length, 0),
+  versions: prompts.flatMap(Struct.get("versions")).length,
   fragments: fragments.length,
   folders: folders.length,
   tags: tags.length
