@@ -8,10 +8,11 @@ import {
   compareInterfaces,
   type PromptInterface
 } from "../../../../application/transfer/BreakingChanges.ts"
+import type { FileChange } from "../../../../application/transfer/FileImport.ts"
 import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { describeChange, listBreakingChanges, renderDiff } from "../output/ChangeText.ts"
+import { listBreakingChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError, makeReadError, makeWriteError, UsageError } from "../output/CommandError.ts"
 import {
   makeTableFormatter,
@@ -121,6 +122,9 @@ export interface ImportOptions {
   readonly overwrite: boolean
   readonly allowEmpty: boolean
 }
+
+export const describeChange = ({ kind, id, path, name, change }: Omit<FileChange, "before" | "after">) =>
+  toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)
 
 const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId): string => {
   if (count === 0) return `Nothing ${dryRun ? "would change" : "changed"} in workspace ${workspace}`

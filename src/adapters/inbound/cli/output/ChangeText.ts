@@ -49,14 +49,6 @@ export const renderDiff = (change: FileChange, texts: Texts, fragmentNames: Frag
   return toPrintableText(diff.slice(0, -1))
 }
 
-export const describeChange = ({
-  kind,
-  id,
-  path,
-  name,
-  change
-}: Omit<FileChange, "before" | "after">): string => toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)
-
 const describeBreakingChange = (change: BreakingChange): string => {
   const { name, new_name, type, new_type, removed_slots, added_slots } = change
   const slots = [...removed_slots.map((slot) => `−${slot}`), ...added_slots.map((slot) => `+${slot}`)]

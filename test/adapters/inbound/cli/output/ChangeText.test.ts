@@ -1,5 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
+import { describeChange } from "../../../../../src/adapters/inbound/cli/commands/FileCommands.ts"
+import { renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId } from "../../../../support/archives.ts"
@@ -66,10 +67,8 @@ it("renderDiff shows all lines of an added prompt and of a removed fragment, and
 it("renderDiff and describeChange replace characters that control the terminal, and keep tabs", () => {
   const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
   assert.match(render(state(), after), /^\+\ta\ufffd\[2J$/m)
-  assert.strictEqual(
-    describeChange({ ...change(null, state()), name: "\u001b[2J" }),
-    "changed: prompt prompts/agent.md (\ufffd[2J)"
-  )
+  const line = describeChange({ ...change(null, state()), name: "\u001b[2J" })
+  assert.strictEqual(line, "changed: prompt prompts/agent.md (\ufffd[2J)")
 })
 
 it("renderDiff renders one line instead of a diff if more than 2,000 lines differ", () => {
