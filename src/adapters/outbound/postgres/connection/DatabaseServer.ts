@@ -14,26 +14,11 @@ import {
   statementTimeoutMs
 } from "../driver/SqlErrors.ts"
 
-/** The size of the receive buffer of a connection, and so the maximum size of one read of its socket. */
-const receiveBytes = 64 * 1024
-
-/** Opens a socket with one receive buffer. Otherwise, Node would allocate a buffer for each chunk of a large row. */
-const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socket => {
-  const socket: Socket = connect({
-    ...(host.startsWith("/")
-      ? { path: `${host}/.s.PGSQL.${port}` }
-      : // The driver writes each statement with one call, so Nagle's algorithm would only add a delay.
-        { host, port, noDelay: true }),
-    onread: {
-      buffer: Buffer.allocUnsafeSlow(receiveBytes),
-      callback: (length, buffer) => {
-        socket.emit("data", buffer.subarray(0, length))
-        return true
-      }
-    }
-  })
-  return socket
-}
+const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socket =>
+  host.startsWith("/")
+    ? connect({ path: `${host}/.s.PGSQL.${port}` })
+    : // The driver writes each statement with one call, so Nagle's algorithm would only add a delay.
+      connect({ host, port, noDelay: true })
 
 /** Maximum size of a message from PostgreSQL, in bytes. The largest row has a prompt and all its fragments. */
 const maxMessageSize = 16 * 1024 * 1024
