@@ -1,7 +1,7 @@
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { ChangeListener, ClockReading, LastContact } from "../ports/ChangeFeed.ts"
+import { type ChangeFeed, type ChangeListener, type ClockReading, minPauseMs } from "../ports/ChangeFeed.ts"
 
-export const readClocks = (): ClockReading => ({ monotonic: performance.now(), wall: Date.now() })
+export const readClocks = () => ({ monotonic: performance.now(), wall: Date.now() })
 
 /**
  * Returns the milliseconds from `start` to `end`. Uses the clock with the larger difference, so that neither a
@@ -10,82 +10,54 @@ export const readClocks = (): ClockReading => ({ monotonic: performance.now(), w
 export const elapsedBetween = (start: ClockReading, end: ClockReading): number =>
   Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
 
+type Feed = ChangeFeed["Service"]
+
 /** When this many workspaces have their own revision, the next change marks all workspaces as changed. */
 const maxWorkspaces = 10_000
-
-/** The revisions of all workspaces, for implementations of `ChangeFeed`. */
-export class WorkspaceRevisions {
-  #revision = 0
-  #globalRevision = 0
-  readonly #byWorkspace = new Map<string, number>()
-  readonly #listeners: Array<ChangeListener> = []
-
-  revision(): number {
-    return this.#revision
-  }
-
-  revisionOf(workspace: string): number {
-    return this.#byWorkspace.get(workspace) ?? this.#globalRevision
-  }
-
-  invalidate(workspace: string): void {
-    if (this.#byWorkspace.size >= maxWorkspaces) this.invalidateAll()
-    this.#byWorkspace.set(workspace, ++this.#revision)
-    this.notify(workspace as WorkspaceId)
-  }
-
-  /** Records that all workspaces may have changed. */
-  invalidateAll(): void {
-    this.#byWorkspace.clear()
-    this.#globalRevision = ++this.#revision
-    this.notify(undefined)
-  }
-
-  /** Adds a listener. Each change of a revision calls it with the workspace, or with `undefined` for all workspaces. */
-  onChange(listener: ChangeListener): void {
-    this.#listeners.push(listener)
-  }
-
-  /** Calls the listeners. */
-  notify(workspace: WorkspaceId | undefined): void {
-    for (const listener of this.#listeners) listener(workspace)
-  }
-}
-
-/** A longer time between two calls of `observePause`, in milliseconds, counts as a pause of the process. */
-const minPauseMs = 500
 
 /**
  * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
  * last contact. The feed is down if the process has paused since then (SIGSTOP, a suspended machine, a blocked event
- * loop), because a paused process reads no notifications.
+ * loop), because a paused process reads no notifications. `isUp` finds the feed down as soon as a pause has ended, and
+ * `observePause` keeps it down until a later contact.
  */
-export class FeedState {
-  readonly revisions = new WorkspaceRevisions()
+export class FeedState implements Feed {
+  latestRevision = 0
+  globalRevision = 0
+  readonly revisions = new Map<string, number>()
+  lease: ClockReading | undefined
+  lastContact: ClockReading | undefined
+  readonly running = readClocks()
+  readonly #listeners: Array<ChangeListener> = []
   readonly #ttlMs: number
-  #upUntil: ClockReading | undefined
-  #lastContact: LastContact | undefined
-  #runningAt = readClocks()
+  /** The last contact, if contact has not been lost since then. */
+  #contact: ClockReading | undefined
+  /** The end of the last pause, by the monotonic clock. */
   #pauseEnd = Number.NEGATIVE_INFINITY
 
   constructor(ttlMs: number) {
     this.#ttlMs = ttlMs
   }
 
-  readonly revision = () => (this.isUp() ? this.revisions.revision() : undefined)
-  readonly revisionOf = (workspace: WorkspaceId) =>
-    this.isUp() ? this.revisions.revisionOf(workspace) : undefined
-  readonly lastContact = () => this.#lastContact
-  readonly onChange = (listener: ChangeListener) => this.revisions.onChange(listener)
-
-  isUp(): boolean {
-    return this.isAlive() && this.#lastContact?.hasPausedSince() === false
+  onChange(listener: ChangeListener): void {
+    this.#listeners.push(listener)
   }
 
-  /** Returns true if the last contact is not older than `ttlMs` by either clock. */
-  isAlive(): boolean {
-    const until = this.#upUntil
-    return until !== undefined && performance.now() < until.monotonic && Date.now() < until.wall
+  #notify(workspace: WorkspaceId | undefined): void {
+    for (const listener of this.#listeners) listener(workspace)
+  }
+
+  invalidate(workspace: string): void {
+    if (this.revisions.size >= maxWorkspaces) this.invalidateAll()
+    this.revisions.set(workspace, ++this.latestRevision)
+    this.#notify(workspace as WorkspaceId)
+  }
+
+  /** Records that all workspaces may have changed. */
+  invalidateAll(): void {
+    this.revisions.clear()
+    this.globalRevision = ++this.latestRevision
+    this.#notify(undefined)
   }
 
   /**
@@ -93,28 +65,40 @@ export class FeedState {
    * workspaces as changed.
    */
   recordContact(at: ClockReading): void {
-    if (!this.isAlive()) this.revisions.invalidateAll()
-    this.#upUntil = { monotonic: at.monotonic + this.#ttlMs, wall: at.wall + this.#ttlMs }
-    this.#lastContact = {
-      at,
-      revisionOf: (workspace) => this.revisions.revisionOf(workspace),
-      hasPausedSince: () => at.monotonic < this.observePause()
-    }
+    if (!this.isAlive()) this.invalidateAll()
+    this.#contact = at
+    this.lastContact = at
+    if (at.monotonic < this.#pauseEnd) return
+    this.lease = { monotonic: at.monotonic + this.#ttlMs, wall: at.wall + this.#ttlMs }
+  }
+
+  /** Returns true if the last contact is not older than `ttlMs` by either clock, even if the process has paused. */
+  isAlive(): boolean {
+    return this.#contact !== undefined && elapsedBetween(this.#contact, readClocks()) < this.#ttlMs
   }
 
   markDown(): void {
-    this.#upUntil = undefined
-    this.revisions.notify(undefined)
+    this.#contact = undefined
+    this.lease = undefined
+    this.#notify(undefined)
   }
 
   /**
-   * Detects whether the process has paused since the last call. Must be called at intervals shorter than `minPauseMs`.
-   * Returns the end of the last pause, by the monotonic clock.
+   * Detects whether the process has paused since it was last seen to run. Must be called at intervals shorter than
+   * `minPauseMs`. Returns the current moment.
    */
-  observePause(): number {
+  observePause(): ClockReading {
     const now = readClocks()
-    if (elapsedBetween(this.#runningAt, now) > minPauseMs) this.#pauseEnd = now.monotonic
-    this.#runningAt = now
-    return this.#pauseEnd
+    if (elapsedBetween(this.running, now) > minPauseMs) {
+      this.#pauseEnd = now.monotonic
+      this.lease = undefined
+    }
+    Object.assign(this.running, now)
+    return now
+  }
+
+  hasPaused(): boolean {
+    this.observePause()
+    return this.lastContact !== undefined && this.lastContact.monotonic < this.#pauseEnd
   }
 }

@@ -4,11 +4,12 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
-import * as Cause from "effect/Cause"
 import type { KeyHash } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { elapsedBetween, readClocks } from "./FeedState.ts"
+import { isUp } from "./RevisionedCache.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
@@ -69,7 +70,6 @@ export class AcceptedKeys extends Context.Service<
   { readonly has: (hash: KeyHash, now: number) => boolean }
 >()("prompt-retrieval/AcceptedKeys") {}
 
-/** Never serves known responses. */
 const offLayer = Layer.succeed(Outage, {
   readOrServeKnown: (fresh) => fresh,
   findAge: () => undefined,
@@ -86,12 +86,10 @@ export const outageOffLayer: Layer.Layer<Outage | AcceptedKeys> = Layer.merge(
 export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   let failedAt = Number.NEGATIVE_INFINITY
   let isServing = false
-  const isUp = () => feed.revision() !== undefined
 
   const findAge = (): number | undefined => {
-    const contact = feed.lastContact()
-    if (isUp() || contact === undefined) return undefined
-    const age = elapsedBetween(contact.at, readClocks())
+    if (isUp(feed) || feed.lastContact === undefined) return undefined
+    const age = elapsedBetween(feed.lastContact, readClocks())
     return age <= maxAgeMs ? age : undefined
   }
   const mayServe = () => findAge() !== undefined
@@ -101,20 +99,17 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
     for (let step = 0; step < slowSteps || !mayServe(); step++) yield* Effect.sleep(stepMs)
   })
 
-  /** Called after a failed read. Waits until the feed has a later contact with the database or is down. */
-  const untilDecided = Effect.gen(function* () {
-    const { monotonic } = readClocks()
-    while (isUp() && (feed.lastContact()?.at.monotonic ?? monotonic) < monotonic) yield* Effect.sleep(20)
-  })
-
   const outage = Outage.of({
     readOrServeKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         if (mayServe() && readClocks().monotonic - failedAt < askAgainAfterMs) return yield* known
         const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
         const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
-        if (exit !== undefined && !isUnavailableExit(exit)) return yield* exit
-        yield* untilDecided
+        if (exit !== undefined && !Option.exists(Exit.findErrorOption(exit), isUnavailable))
+          return yield* exit
+        // Whether this is an outage is known when the feed has a later contact with the database, or is down.
+        const now = readClocks().monotonic
+        while (isUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
         if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
         failedAt = readClocks().monotonic
         return yield* known
@@ -132,17 +127,14 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
     }
   })
   const report = Effect.suspend(() => {
-    secondsLeft.updateUnsafe((isUp() ? maxAgeMs : maxAgeMs - (findAge() ?? maxAgeMs)) / 1_000, metricRegistry)
-    if (!isServing || !isUp()) return Effect.void
+    const age = isUp(feed) ? 0 : (findAge() ?? maxAgeMs)
+    secondsLeft.updateUnsafe((maxAgeMs - age) / 1_000, metricRegistry)
+    if (!isServing || !isUp(feed)) return Effect.void
     isServing = false
     return Effect.logInfo("Database restored; responses are current again")
   })
   return { outage, report }
 }
-
-const isUnavailableExit = (exit: Exit.Exit<unknown, unknown>): boolean =>
-  Exit.isFailure(exit) &&
-  exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && isUnavailable(reason.error))
 
 /** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
 export const outageLayer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>

@@ -1,7 +1,24 @@
 import * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ChangeFeed } from "../ports/ChangeFeed.ts"
+import { type ChangeFeed, minPauseMs } from "../ports/ChangeFeed.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
+
+type Feed = ChangeFeed["Service"]
+
+/** Returns true if the feed is up, so its revisions include every change. Records that the process is running. */
+export const isUp = ({ lease, running }: Feed): boolean => {
+  const monotonic = performance.now()
+  const wall = Date.now()
+  if (lease === undefined || monotonic >= lease.monotonic || wall >= lease.wall) return false
+  if (monotonic - running.monotonic > minPauseMs || wall - running.wall > minPauseMs) return false
+  running.monotonic = monotonic
+  running.wall = wall
+  return true
+}
+
+/** Returns the revision of the last reported change of a workspace. */
+export const revisionOf = ({ revisions, globalRevision }: Feed, workspace: WorkspaceId): number =>
+  revisions.get(workspace) ?? globalRevision
 
 /** An entry of `FairMap`: the workspace to which it belongs, and its size in any unit. */
 interface FairEntry {
@@ -142,7 +159,7 @@ interface CacheEntry<Value> extends FairEntry {
  * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
  */
 export class RevisionedCache<Value> {
-  readonly #feed: ChangeFeed["Service"]
+  readonly #feed: Feed
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
   /** The number of times that the results of all in-flight reads became unfit to be stored. */
@@ -155,7 +172,7 @@ export class RevisionedCache<Value> {
    * @param name the label of this cache in the metrics of lookups; if absent, lookups are not counted
    */
   constructor(
-    feed: ChangeFeed["Service"],
+    feed: Feed,
     { maxSize, maxValueSize = maxSize, maxAgeMs }: CacheLimits,
     isSame: (a: Value, b: Value) => boolean,
     name?: "keys" | "responses"
@@ -214,7 +231,7 @@ export class RevisionedCache<Value> {
     isContradiction: (error: E) => boolean = () => false
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
-      const revisionAtStart = this.#feed.revision()
+      const revisionAtStart = isUp(this.#feed) ? this.#feed.latestRevision : undefined
       const refusalsAtStart = this.#refusals
       const compare = (value: Value | undefined): void => {
         const entry = this.#entries.get(key)
@@ -222,9 +239,8 @@ export class RevisionedCache<Value> {
         if (value === undefined || !this.#isSame(entry.value, value)) this.invalidate(entry.workspace)
       }
       const store = (cacheable: Cacheable<Value>): void => {
-        const revision = this.#feed.revisionOf(cacheable.workspace)
-        const isCurrent =
-          revisionAtStart !== undefined && revision !== undefined && revision <= revisionAtStart
+        const revision = revisionOf(this.#feed, cacheable.workspace)
+        const isCurrent = isUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
         // A result that is not stored may be newer than the results of in-flight reads, so these are not stored either.
         if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
         // A value that `read` took from this cache keeps its age.
@@ -271,10 +287,10 @@ export class RevisionedCache<Value> {
   }
 
   #isKnown({ workspace, revision }: CacheEntry<Value>): boolean {
-    return this.#feed.lastContact()?.revisionOf(workspace) === revision
+    return revisionOf(this.#feed, workspace) === revision
   }
 
-  #isCurrent({ workspace, revision }: CacheEntry<Value>): boolean {
-    return this.#feed.revisionOf(workspace) === revision
+  #isCurrent(entry: CacheEntry<Value>): boolean {
+    return this.#isKnown(entry) && isUp(this.#feed)
   }
 }

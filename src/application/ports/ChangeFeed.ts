@@ -10,15 +10,8 @@ export interface ClockReading {
   readonly wall: number
 }
 
-/** The state of a change feed at its last contact with the database. */
-export interface LastContact {
-  /** The moment of the last contact. The feed has reported every change that was committed before this moment. */
-  readonly at: ClockReading
-  /** Returns the revision of the last reported change of a workspace. */
-  readonly revisionOf: (workspace: WorkspaceId) => number
-  /** Returns true if the process has paused since the last contact. The feed may have missed changes in the pause. */
-  readonly hasPausedSince: () => boolean
-}
+/** If a process is not seen to run for a longer time, in milliseconds, it has paused, and may have missed changes. */
+export const minPauseMs = 500
 
 /** Receives the workspace whose revision has increased, or `undefined` if several workspaces may have changed. */
 export type ChangeListener = (workspace: WorkspaceId | undefined) => void
@@ -26,20 +19,35 @@ export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
  * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down,
- * changes may go unnoticed, and `revision` and `revisionOf` return `undefined`.
+ * changes may go unnoticed. The state of the feed is data, because every read uses it: see `isUp` and `revisionOf`.
  */
 export class ChangeFeed extends Context.Service<
   ChangeFeed,
   {
-    /** Returns the revision of the last change of any workspace. */
-    readonly revision: () => number | undefined
-    /** Returns the revision of the last change of a workspace. */
-    readonly revisionOf: (workspace: WorkspaceId) => number | undefined
+    /** The revision of the last change of any workspace. */
+    readonly latestRevision: number
+    /** The revision of the last change that may concern every workspace. */
+    readonly globalRevision: number
+    /** The revisions of the workspaces that have changed since `globalRevision`. */
+    readonly revisions: ReadonlyMap<string, number>
     /**
-     * Returns the last contact with the database, even while the feed is down, or `undefined` before the first contact.
-     * When the feed regains contact, it treats every workspace as changed, so no earlier revision is current.
+     * The feed is up until one of the clocks reaches the end of the lease or the process pauses. Each contact with the
+     * database renews the lease. `undefined` if the feed is known to be down.
      */
-    readonly lastContact: () => LastContact | undefined
+    readonly lease: ClockReading | undefined
+    /**
+     * The last moment at which the process was seen to run. A timer of the feed updates it, and so does `isUp`, because
+     * the timers of a busy process are late.
+     */
+    readonly running: { monotonic: number; wall: number }
+    /**
+     * The moment of the last contact with the database, even while the feed is down, or `undefined` before the first
+     * contact. The feed has reported every change that was committed before this moment. When the feed regains contact,
+     * it treats every workspace as changed, so no earlier revision is current.
+     */
+    readonly lastContact: ClockReading | undefined
+    /** Returns true if the process has paused since the last contact. The feed may have missed changes in the pause. */
+    readonly hasPaused: () => boolean
     /** Adds a listener that is called after each change of a revision, and with `undefined` when the feed goes down. */
     readonly onChange: (listener: ChangeListener) => void
   }

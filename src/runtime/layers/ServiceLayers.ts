@@ -17,6 +17,7 @@ import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
 import { AcceptedKeys, Outage, outageLayer, outageOffLayer } from "../../application/cache/Outage.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
+import { FeedState } from "../../application/cache/FeedState.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import type { KeyStore } from "../../application/ports/KeyStore.ts"
 import type { PromptRepo } from "../../application/ports/PromptRepo.ts"
@@ -102,12 +103,6 @@ export const ownStoresLayer = (
     Layer.provideMerge(Lifecycle.serving),
     Layer.provideMerge(Layer.succeed(Address, {})),
     Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
-    Layer.provideMerge(
-      Layer.succeed(ChangeFeed, {
-        revision: () => undefined,
-        revisionOf: () => undefined,
-        lastContact: () => undefined,
-        onChange: () => {}
-      })
-    )
+    // This feed is always down.
+    Layer.provideMerge(Layer.sync(ChangeFeed, () => new FeedState(0)))
   )

@@ -13,7 +13,7 @@ import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../.
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { watchOwnMetrics } from "../../support/services/metrics.ts"
-import { switchedFeed } from "../../support/database/switchedFeed.ts"
+import { SwitchedFeed } from "../../support/database/switchedFeed.ts"
 import { makeTest } from "../../support/makeTest.ts"
 
 const test = makeTest(it.effect)
@@ -40,7 +40,7 @@ const mustReset: KeyRecord = { ...active, owner_must_reset: true }
 const makeCache = Effect.fnUntraced(function* (...stored: ReadonlyArray<KeyRecord>) {
   const records = new Map(stored.map((record, n) => [toHash(n), record]))
   const state = { lookups: 0, unknown: Effect.fail(InvalidKey) as Lookup }
-  const feed = switchedFeed()
+  const feed = new SwitchedFeed()
   const store = Layer.succeed(KeyStore, {
     find: (hash) =>
       Effect.suspend(() => {
@@ -77,10 +77,10 @@ test("CachingKeyStore looks up a key only once until something in the key's work
   )
   assert.deepStrictEqual([yield* find(0), yield* find(0)], [active, active])
   records.set(toHash(0), revoked)
-  feed.changes.invalidate(newId())
+  feed.invalidate(newId())
   assert.deepStrictEqual(yield* find(0), active)
   assert.strictEqual(state.lookups, 1)
-  feed.changes.invalidate(workspace.id)
+  feed.invalidate(workspace.id)
   assert.deepStrictEqual([yield* find(0), yield* find(0)], [revoked, revoked])
   assert.strictEqual(state.lookups, 2)
   assert.deepStrictEqual(countLookups(), [3, 1, 1])
@@ -123,7 +123,7 @@ test("in an outage, a key is accepted if it was accepted at its last lookup and 
   for (const n of keys) yield* find(n)
   feed.isUp = false
   assert.deepStrictEqual(keys.filter(accepts), [0])
-  feed.changes.invalidate(workspace.id)
+  feed.invalidate(workspace.id)
   assert.isFalse(accepts(0))
 })
 

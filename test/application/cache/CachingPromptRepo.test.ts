@@ -5,12 +5,11 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { layer } from "../../../src/application/cache/CachingPromptRepo.ts"
-import { WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import type { Page } from "../../../src/domain/Page.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
-import { switchedFeed } from "../../support/database/switchedFeed.ts"
+import { SwitchedFeed } from "../../support/database/switchedFeed.ts"
 import { makeTest } from "../../support/makeTest.ts"
 
 const test = makeTest(it.effect)
@@ -23,8 +22,7 @@ const second: Page = { page: 2, per_page: 20 }
 const makeCache = Effect.fnUntraced(function* (
   beforeResult: (n: number) => Effect.Effect<void> = () => Effect.void
 ) {
-  const changes = new WorkspaceRevisions()
-  const feed = switchedFeed(changes)
+  const feed = new SwitchedFeed()
   /** The calls of the repo in order: `list` counts the prompts, `listPage` does not. */
   const reads: Array<"list" | "listPage"> = []
   const state = { count: 7 }
@@ -39,17 +37,17 @@ const makeCache = Effect.fnUntraced(function* (
   const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer])))
   const cached = Context.get(context, PromptRepo)
   const total = (page = first) => Effect.map(cached.list(own, {}, page), ({ total }) => total)
-  return { changes, reads, state, total }
+  return { feed, reads, state, total }
 })
 
 test("CachingPromptRepo counts the prompts of a filter once for all pages, until something in the workspace changes", function* () {
-  const { changes, state, reads, total } = yield* makeCache()
+  const { feed, state, reads, total } = yield* makeCache()
   assert.deepStrictEqual([yield* total(), yield* total(second)], [7, 7])
-  changes.invalidate(newId())
+  feed.invalidate(newId())
   assert.strictEqual(yield* total(), 7)
   assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
   state.count = 8
-  changes.invalidate(own)
+  feed.invalidate(own)
   assert.deepStrictEqual([yield* total(), yield* total(second)], [8, 8])
   assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
 })
@@ -72,13 +70,13 @@ test("CachingPromptRepo does not read a page again when a concurrent read counts
 
 test("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", function* () {
   const gate = yield* Deferred.make<void>()
-  const { changes, state, reads, total } = yield* makeCache((n) =>
+  const { feed, state, reads, total } = yield* makeCache((n) =>
     n === 2 ? Deferred.await(gate) : Effect.void
   )
   yield* total()
   const slow = yield* Effect.forkChild(total(), { startImmediately: true })
   state.count = 8
-  changes.invalidate(own)
+  feed.invalidate(own)
   yield* Deferred.succeed(gate, undefined)
   assert.strictEqual(yield* Fiber.join(slow), 8)
   assert.deepStrictEqual(reads, ["list", "listPage", "list"])

@@ -5,11 +5,10 @@ import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Struct from "effect/Struct"
 import * as TestClock from "effect/testing/TestClock"
 import { afterEach, vi } from "vitest"
 import { makeOutage } from "../../../src/application/cache/Outage.ts"
-import { RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
+import { isUp, RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
 import { FeedState } from "../../../src/application/cache/FeedState.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
@@ -26,72 +25,56 @@ const setUp = () => {
   vi.spyOn(performance, "now").mockImplementation(() => clock.monotonic)
   vi.spyOn(Date, "now").mockImplementation(() => clock.wall)
   const feed = new FeedState(3_000)
-  let isConnected = true
   const lines: Array<unknown> = []
   const { outage, report } = makeOutage(feed, maxAgeMs)
+  const pause = (ms: number, isSuspended = false) => {
+    clock.monotonic += isSuspended ? 1 : ms
+    clock.wall += ms
+    return isUp(feed)
+  }
   const logged = (effect: Effect.Effect<void>) =>
     Effect.runSync(Effect.provide(effect, Logger.layer([Logger.make(({ message }) => lines.push(message))])))
   return {
+    clock,
     feed,
     outage,
     lines,
-    isConnected: () => isConnected,
     report: () => logged(report),
     record: (ageMs: number) => logged(outage.recordResponse(ageMs)),
     /** A heartbeat arrives. */
     beat: () => feed.recordContact({ ...clock }),
-    /** Cuts the connection of the feed. If `isNoticed` is false, the feed stays up until heartbeats are late. */
-    lose: (isNoticed: boolean) => {
-      isConnected = false
-      if (isNoticed) feed.markDown()
-    },
-    reconnect: () => {
-      isConnected = true
-      feed.markDown()
-    },
+    /** Lets time pass without a tick, and returns true if the feed is still up. A suspension stops the monotonic clock. */
+    pause,
     /** Lets time pass. The feed notices that the process is running. */
     advance: (ms: number) => {
       for (let left = ms; left > 0; left -= 250) {
-        clock.monotonic += Math.min(left, 250)
-        clock.wall += Math.min(left, 250)
+        pause(Math.min(left, 250))
         feed.observePause()
       }
-    },
-    /** Sets the wall clock. If it jumps ahead, this is what a suspended machine sees: only its monotonic clock stops. */
-    moveWallClock: (ms: number) => {
-      clock.wall += ms
     }
   }
 }
 
-afterEach(() => {
-  vi.restoreAllMocks()
-})
+afterEach(() => void vi.restoreAllMocks())
 
-/** The kinds of steps, and how often each occurs. */
-const weights = {
-  /** A caller requests the value of the workspace. */
-  request: 8,
-  /** A read ends. */
-  finish: 2,
-  /** The database contains a new value. The feed reports it later. */
-  commit: 3,
-  report: 3,
-  /** A heartbeat arrives. Before the heartbeat, the feed reports all changes. */
-  beat: 4,
-  /** A reader has found a change that the feed has not reported. */
-  invalidate: 1,
-  /** Time passes. */
-  run: 4,
-  suspend: 1,
-  "set back": 1,
-  lose: 1,
-  "lose silently": 1,
-  reconnect: 3,
-  "database down": 2,
-  "database up": 2
-}
-const kinds = Struct.keys(weights).flatMap((kind) => Array.from({ length: weights[kind] }, () => kind))
+const repeat = <Kind extends string>(count: number, ...kinds: ReadonlyArray<Kind>) =>
+  Array.from({ length: count }, () => kinds).flat()
+
+/**
+ * - `request`, `finish`: a caller requests the value of the workspace, and a read ends
+ * - `commit`: the database contains a new value, and notifies the feed
+ * - `beat`, `receive`: the feed sends a heartbeat, and receives the next notification or heartbeat
+ * - `invalidate`: a reader has found a change that the feed has not reported
+ * - `run`: time passes
+ * - `stop`, `suspend`: the process pauses, while the database changes
+ */
+const kinds = [
+  ...repeat(1, "invalidate", "stop", "suspend", "set back", "lose", "lose silently"),
+  ...repeat(2, "finish", "database down", "database up"),
+  ...repeat(3, "commit", "reconnect"),
+  ...repeat(4, "beat", "run"),
+  ...repeat(8, "request", "receive")
+]
 
 /** What happens next, to which workspace or read, and how long it takes. */
 const Step = Schema.Struct({
@@ -116,18 +99,23 @@ const answered = { current: 0, known: 0 }
  * Runs steps against a database whose values are version numbers, and checks each response:
  *
  * - It has at least the version that the feed had reported, and that any response had, when its request was made.
- * - A known response is at least as new as the state at the last heartbeat that arrived. Its age, measured in true time,
- *   is at most `maxAgeMs`. While the feed is up, no known response is served.
+ * - If it is cached, it is at least as new as the state when the last heartbeat that arrived was sent. The feed is up if
+ *   this was less than 3 s ago, after the last pause, and on the current connection.
+ * - The age of a known response, measured in true time, is at most `maxAgeMs`. It is served only while the feed is down.
  */
 const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const world = setUp()
   const cache = new RevisionedCache<number>(world.feed, { maxSize: 2, maxAgeMs: 30_000 }, Object.is)
   const stored = workspaces.map(() => 0)
-  /** The versions that the feed has reported, or has missed. */
-  let reported = [...stored]
   /** The lowest version of each workspace that a request may return. */
   const floors = workspaces.map(() => 0)
+  /** The messages to the feed that are in flight, in order. */
+  let messages: Array<() => void> = []
+  /** The versions and the time when the last heartbeat that arrived was sent. */
   let contact = { versions: [...stored], time: 0 }
+  /** No heartbeat has arrived on the current connection; messages arrive. */
+  let [isLost, isConnected] = [true, true]
+  let pauseEnd = 0
   let time = 0
   let isDatabaseUp = true
   let reads: Array<Read> = []
@@ -157,18 +145,39 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     const age = world.outage.findAge()
     if (known === undefined || age === undefined) return undefined
     answered.known++
-    assert.isFalse(world.feed.isUp())
+    assert.isFalse(isUp(world.feed))
     assert.isAtMost(time - contact.time, maxAgeMs)
     assert.isAtLeast(age, time - contact.time)
     assert.isAtLeast(known, contact.versions[workspace]!)
     return known
   }
 
-  const report = (workspace: number) => {
-    if (!world.isConnected() || reported[workspace] === stored[workspace]) return
-    reported[workspace] = stored[workspace]!
-    world.feed.revisions.invalidate(workspaces[workspace]!)
-    raiseFloor(workspace, stored[workspace]!)
+  const isAlive = () => !isLost && time - contact.time < 3_000
+  const send = (message: () => void) => void (isConnected && messages.push(message))
+  const commit = (workspace: number) => {
+    const version = ++stored[workspace]!
+    send(() => {
+      world.feed.invalidate(workspaces[workspace]!)
+      raiseFloor(workspace, version)
+    })
+  }
+  const disconnect = () => {
+    world.feed.markDown()
+    messages = []
+    isLost = true
+    isConnected = false
+  }
+  const beat = () => {
+    const at = { ...world.feed.observePause() }
+    const sent = { versions: [...stored], time }
+    send(() => {
+      const { globalRevision } = world.feed
+      world.feed.recordContact(at)
+      assert.strictEqual(world.feed.globalRevision === globalRevision, isAlive())
+      for (const [workspace, version] of sent.versions.entries()) raiseFloor(workspace, version)
+      contact = sent
+      isLost = false
+    })
   }
 
   const apply = Effect.fnUntraced(function* ({ kind, workspace, nth, ms }: Step) {
@@ -178,6 +187,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         const [floor, key] = [floors[workspace]!, String(workspace)]
         const current = cache.get(key)
         if (current !== undefined) answered.current++
+        assert.isAtLeast(current ?? Number.POSITIVE_INFINITY, contact.versions[workspace]!)
         const found = current ?? (isDatabaseUp ? undefined : findKnown(workspace))
         if (found !== undefined) return receive(workspace, found, floor)
         if (!isDatabaseUp) return
@@ -195,41 +205,37 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         if (read !== undefined) yield* finish(read)
         return
       case "commit":
-        if (isDatabaseUp) stored[workspace]!++
-        return
-      case "report":
-        return report(workspace)
+        return isDatabaseUp ? commit(workspace) : undefined
       case "beat":
-        if (!world.isConnected()) return
-        for (const [index, version] of stored.entries()) {
-          report(index)
-          raiseFloor(index, version)
-        }
-        world.beat()
-        contact = { versions: [...stored], time }
-        return
+        return beat()
+      case "receive":
+        return messages.shift()?.()
       case "invalidate":
         return cache.invalidate(workspaces[workspace]!)
       case "run":
         time += ms
         return world.advance(ms)
+      case "stop":
       case "suspend":
-        time += ms * 1_000
-        return world.moveWallClock(ms * 1_000)
+        world.pause(501 + ms * nth, kind === "suspend")
+        time += 501 + ms * nth
+        pauseEnd = time
+        return isDatabaseUp ? commit(workspace) : undefined
       case "set back":
-        return world.moveWallClock(-ms * 1_000)
+        world.clock.wall -= ms * 1_000
+        return
       case "lose":
-        return world.lose(true)
-      case "lose silently":
-        return world.lose(false)
+        return disconnect()
       case "reconnect":
-        if (!isDatabaseUp || world.isConnected()) return
-        // The feed never reports the changes that it missed.
-        reported = [...stored]
-        return world.reconnect()
+        if (!isDatabaseUp || isConnected) return
+        disconnect()
+        isConnected = true
+        return
+      case "lose silently":
       case "database down":
-        isDatabaseUp = false
-        return world.lose(false)
+        isConnected = false
+        isDatabaseUp &&= kind !== "database down"
+        return
       case "database up":
         isDatabaseUp = true
     }
@@ -237,12 +243,14 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 
   const run = Effect.fnUntraced(function* (step: Step) {
     yield* apply(step)
+    assert.strictEqual(isUp(world.feed), isAlive() && contact.time >= pauseEnd)
     // Lets every fiber run until it waits.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
   })
 
-  const step: Step = { kind: "beat", workspace: 0, nth: 0, ms: 1 }
-  for (const each of [step, ...steps]) yield* run(each)
+  beat()
+  messages.shift()!()
+  for (const step of steps) yield* run(step)
   for (const read of reads) yield* finish(read)
   for (const fiber of fibers) yield* Fiber.join(fiber)
 })
@@ -254,8 +262,8 @@ describe("Outage", () => {
     ["suspend", "the clock is set back"]
   ]) {
     it.effect.prop(
-      `no response is older than the last reported change, older than a response that was sent before its request, or too old, even if ${what}`,
-      { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
+      `no response is older than the last reported change, older than a response that was sent before its request, or too old, and a pause or a late heartbeat takes the feed down, even if ${what}`,
+      { steps: Schema.Array(Step).check(Schema.isMinLength(60), Schema.isMaxLength(80)) },
       ({ steps }) => checkSteps(steps.filter(({ kind }) => kind !== disturbance)),
       { arbitrary: { runs: 600 }, timeout: 60_000 }
     )
@@ -265,20 +273,32 @@ describe("Outage", () => {
     assert.isAbove(Math.min(answered.current, answered.known), 100)
   })
 
+  it.each([false, true])(
+    "a process that reads every 450 ms has not paused, and its feed is up for 3 s; suspended between the reads: %s",
+    (isSuspended) => {
+      const { beat, pause } = setUp()
+      beat()
+      const answers = Array.from({ length: 7 }, () => pause(450, isSuspended))
+      assert.strictEqual(answers.indexOf(false), 6)
+      beat()
+      assert.isFalse(pause(501, isSuspended) || pause(1, isSuspended))
+    }
+  )
+
   it.each<
-    readonly [what: string, change: (world: ReturnType<typeof setUp>) => void, age: number | undefined]
+    readonly [what: string, change: (world: ReturnType<typeof setUp>) => unknown, age: number | undefined]
   >([
     ["is the maximum age", ({ advance }) => advance(maxAgeMs), maxAgeMs],
     ["exceeds the maximum age", ({ advance }) => advance(maxAgeMs + 1), undefined],
-    ["includes a suspension", ({ moveWallClock }) => moveWallClock(3_600_000), undefined],
-    ["includes setting the clock back", ({ moveWallClock }) => moveWallClock(-3_600_000), 0]
+    ["includes a suspension", ({ clock }) => (clock.wall += 3_600_000), undefined],
+    ["includes setting the clock back", ({ clock }) => (clock.wall -= 3_600_000), 0]
   ])(
     "in an outage, findAge returns the time since the last contact up to the maximum age: the time %s",
     (_, change, age) => {
       const world = setUp()
       world.beat()
       assert.isUndefined(world.outage.findAge())
-      world.lose(true)
+      world.feed.markDown()
       change(world)
       assert.strictEqual(world.outage.findAge(), age)
     }
@@ -289,7 +309,7 @@ describe("Outage", () => {
     world.beat()
     world.report()
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 10)
-    world.lose(true)
+    world.feed.markDown()
     world.advance(4_000)
     world.report()
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 6)
@@ -301,7 +321,7 @@ describe("Outage", () => {
     world.advance(maxAgeMs)
     world.report()
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 0)
-    world.reconnect()
+    world.feed.markDown()
     world.beat()
     for (const _ of [1, 2]) world.report()
     assert.deepStrictEqual(world.lines.flat(), [
@@ -321,7 +341,7 @@ describe("readOrServeKnown", () => {
 
   type World = ReturnType<typeof setUp>
   type Event = (world: World) => void
-  const lose: Event = (world) => world.lose(true)
+  const lose: Event = (world) => world.feed.markDown()
   const beat: Event = (world) => world.beat()
   const nothing: Event = () => {}
 
@@ -360,22 +380,20 @@ describe("readOrServeKnown", () => {
   test("for 1 s after a failed read, readOrServeKnown does not ask the database; the pause ends with the outage", function* () {
     const world = setUp()
     world.beat()
-    world.lose(true)
+    world.feed.markDown()
     let reads = 0
     const read = Effect.andThen(
       Effect.sync(() => reads++),
       failing
     )
-    for (const [ms, count] of [
-      [1, 1],
-      [999, 1],
-      [1, 2]
-    ] as const) {
+    const counts: Array<number> = []
+    for (const ms of [1, 999, 1]) {
       world.advance(ms)
       yield* run(world, read)
-      assert.strictEqual(reads, count)
+      counts.push(reads)
     }
-    world.reconnect()
+    assert.deepStrictEqual(counts, [1, 1, 2])
+    world.feed.markDown()
     world.beat()
     assert.strictEqual(yield* run(world, respondAfter(0)), "fresh")
   })

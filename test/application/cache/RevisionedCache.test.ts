@@ -5,13 +5,13 @@ import { cacheLimits } from "../../../src/adapters/inbound/http/App.ts"
 import { RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
-import { switchedFeed } from "../../support/database/switchedFeed.ts"
+import { SwitchedFeed } from "../../support/database/switchedFeed.ts"
 
 const [workspace, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 
 /** Makes a cache of texts with the limits of the response cache. */
 const setUp = () => {
-  const feed = switchedFeed()
+  const feed = new SwitchedFeed()
   const cache = new RevisionedCache<string>(feed, cacheLimits, Object.is)
   const respond = <E>(key: string, read: Effect.Effect<string, E>, from = workspace) =>
     cache.load(
@@ -74,7 +74,7 @@ it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [n
 it("a different result of a read that started before a reported change deletes the cached response, because the result may be newer", () => {
   const { cache, feed, respond, load } = setUp()
   const readLate = Effect.sync(() => {
-    feed.changes.invalidate(workspace)
+    feed.invalidate(workspace)
     load("a", "x")
     // The database changes again, and the feed has not reported this change.
     return "y"

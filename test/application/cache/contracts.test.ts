@@ -5,21 +5,20 @@ import * as CachingPromptRepo from "../../../src/application/cache/CachingPrompt
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { outageOffLayer } from "../../../src/application/cache/Outage.ts"
-import { WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
 import { makeKeyStoreTests } from "../../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../../src/testing/promptRepoTests.ts"
 import { runContract } from "../../contracts/runContract.ts"
-import { switchedFeed } from "../../support/database/switchedFeed.ts"
+import { SwitchedFeed } from "../../support/database/switchedFeed.ts"
 
-const changes = new WorkspaceRevisions()
+const feed = new SwitchedFeed()
 
 /** Stores an archive, and reports that all workspaces have changed. */
 const load = (archive: Archive) =>
-  Effect.tap(Memory.storeArchive(archive), () => Effect.sync(() => changes.invalidateAll()))
+  Effect.tap(Memory.storeArchive(archive), () => Effect.sync(() => feed.invalidateAll()))
 
 /** The caches over the in-memory adapters. */
 const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
-  Layer.provide([switchedFeed(changes).layer, outageOffLayer]),
+  Layer.provide([feed.layer, outageOffLayer]),
   Layer.provideMerge(Memory.layer)
 )
 

@@ -1,25 +1,23 @@
 import * as Layer from "effect/Layer"
-import {
-  ChangeFeed,
-  type ChangeListener,
-  type LastContact
-} from "../../../src/application/ports/ChangeFeed.ts"
-import { readClocks, WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { FeedState, readClocks } from "../../../src/application/cache/FeedState.ts"
+import { ChangeFeed, type ClockReading } from "../../../src/application/ports/ChangeFeed.ts"
 
-/** Creates a change feed for tests. `isUp` sets whether the feed is up; `changes` holds its revisions. */
-export const switchedFeed = (changes = new WorkspaceRevisions()) => {
-  const feed = {
-    changes,
-    isUp: true,
-    revision: () => (feed.isUp ? changes.revision() : undefined),
-    revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined),
-    lastContact: (): LastContact | undefined => ({
-      at: readClocks(),
-      hasPausedSince: () => false,
-      revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
-    }),
-    onChange: (listener: ChangeListener) => changes.onChange(listener)
+const forever = { monotonic: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
+
+/** A change feed for tests, which always has contact and never detects a pause. `isUp` sets whether the feed is up. */
+export class SwitchedFeed extends FeedState {
+  override lease: ClockReading | undefined = forever
+  readonly layer = Layer.succeed(ChangeFeed, this)
+
+  constructor() {
+    super(0)
+    Object.defineProperties(this, { lastContact: { get: readClocks }, running: { get: readClocks } })
   }
-  return Object.assign(feed, { layer: Layer.succeed(ChangeFeed, feed) })
+
+  get isUp(): boolean {
+    return this.lease !== undefined
+  }
+  set isUp(isUp: boolean) {
+    this.lease = isUp ? forever : undefined
+  }
 }

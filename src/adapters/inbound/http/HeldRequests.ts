@@ -4,6 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
 import type { AdmittedCaller } from "../../../application/Admission.ts"
+import { isUp, revisionOf } from "../../../application/cache/RevisionedCache.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
@@ -67,7 +68,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   }
 
   feed.onChange((changed) => {
-    const isLost = changed === undefined && feed.revision() === undefined
+    const isLost = changed === undefined && !isUp(feed)
     const affected = changed === undefined ? held.values() : [held.get(changed) ?? []]
     for (const requests of affected)
       for (const request of requests) {
@@ -80,7 +81,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
     Effect.suspend(() => {
       const { cacheKey, request } = context
-      const id = `${workspace} ${feed.revisionOf(workspace)} ${cacheKey} ${request.headers["if-none-match"]}`
+      const id = `${workspace} ${isUp(feed)} ${revisionOf(feed, workspace)} ${cacheKey} ${request.headers["if-none-match"]}`
       const other = checks.get(id)
       if (other !== undefined) return Fiber.join(other)
       const checked = Effect.map(respondAgain(context), (response) => ({
@@ -106,11 +107,10 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
     /** The last 304, and the revision of the workspace before this 304 was made. */
     let [known, revision] = [forbidStoring(notModified), checkedRevision]
 
-    const isOutdated = (): boolean => feed.lastContact()?.revisionOf(workspace) !== revision
+    const isOutdated = (): boolean => revisionOf(feed, workspace) !== revision
     const hasEnded = (): boolean => request.isReleased || performance.now() >= endsAt
     // After a pause, the feed may have missed a change long before the loss of the feed is noticed.
-    const isTrusted = (): boolean =>
-      feed.revision() !== undefined || feed.lastContact()?.hasPausedSince() === false
+    const isTrusted = (): boolean => isUp(feed) || !feed.hasPaused()
 
     /** Sleeps until a change, the end of the wait or the expiry of the key. */
     const sleep = Effect.callback<void>((resume) => {
@@ -135,7 +135,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       yield* sleep
       const isLast = hasEnded()
       if (isLast && !isOutdated() && isTrusted()) return addPreference(known)
-      revision = feed.lastContact()?.revisionOf(workspace)
+      revision = revisionOf(feed, workspace)
       const { response, caller } = yield* check(context, workspace)
       context.caller = caller
       // A key may have moved to another workspace.
@@ -149,14 +149,14 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
     Effect.uninterruptibleMask((restore) => {
       const { keyId, workspaceId: workspace } = caller
       const request: HeldRequest = { workspace, isReleased: false, wake: () => {} }
-      const current = feed.revisionOf(workspace)
+      const current = revisionOf(feed, workspace)
       const hasRoom = heldCount < maxHeld.perProcess && (heldByKey.get(keyId) ?? 0) < maxHeld.perKey
       const release = (): void => {
         request.isReleased = true
         request.wake()
       }
-      const endWait = hasRoom && current !== undefined ? context.request.startWait?.(release) : undefined
-      if (current === undefined || endWait === undefined) return Effect.succeed(response)
+      const endWait = hasRoom && isUp(feed) ? context.request.startWait?.(release) : undefined
+      if (endWait === undefined) return Effect.succeed(response)
       const requests = held.get(workspace) ?? new Set()
       held.set(workspace, requests.add(request))
       changeCount(keyId, 1)
@@ -174,7 +174,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
   /** Runs `respond`, and holds the request if the request may wait and the response is a 304. */
   return (context: RequestContext, respond: Effect.Effect<HttpResponse, ApiError>): typeof respond => {
-    const revision = feed.revision()
+    const revision = isUp(feed) ? feed.latestRevision : undefined
     return Effect.flatMap(respond, (response) =>
       context.caller !== undefined && response.status === 304 && revision !== undefined
         ? hold(context, context.caller, revision, response)

@@ -9,6 +9,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { ChangeFeed, type ClockReading } from "../../../../application/ports/ChangeFeed.ts"
 import { elapsedBetween, FeedState, readClocks } from "../../../../application/cache/FeedState.ts"
+import { isUp } from "../../../../application/cache/RevisionedCache.ts"
 import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
 import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
@@ -83,20 +84,22 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
         // A heartbeat that arrives too late does not prove that the feed works now.
         return elapsedBetween(sentAt, readClocks()) < heartbeatTtlMs ? onHeartbeat(sentAt) : Effect.void
       }
-      if (payload === allWorkspaces) state.revisions.invalidateAll()
-      else if (!payload.startsWith(heartbeatPrefix)) state.revisions.invalidate(payload)
+      if (payload === allWorkspaces) state.invalidateAll()
+      else if (!payload.startsWith(heartbeatPrefix)) state.invalidate(payload)
       return Effect.void
     }
 
     /** Sends heartbeats until the connection is lost or a pooler connects the notifier to a different server. */
     const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
-      Effect.suspend(() =>
+      Effect.suspend(() => {
+        // A pause that is detected only after the heartbeat was sent would invalidate the heartbeat.
+        const payload = ownHeartbeatPrefix + JSON.stringify(state.observePause())
         // The statement is not prepared, because a pooler may run each statement in another session.
-        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readClocks())], false)
-      ).pipe(
+        return notifier.query(sendNotification, [channel, payload], false)
+      }).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
-            if (!state.isUp()) isDeaf = true
+            if (!isUp(state)) isDeaf = true
             return confirmServer(rows)
           })
         ),

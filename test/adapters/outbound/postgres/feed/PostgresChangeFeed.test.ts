@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import { makeLayer } from "../../../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { channel } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
+import { isUp, revisionOf } from "../../../../../src/application/cache/RevisionedCache.ts"
 import { ChangeFeed } from "../../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
@@ -33,8 +34,7 @@ const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
   const feed = Context.get(context, ChangeFeed)
   const sql = yield* connectClient(toDatabaseUrl(database))
   const notify = (workspace: WorkspaceId) => Effect.orDie(sql.notify(channel, workspace))
-  const isUp = () => feed.revision() !== undefined
-  return { feed, lines, notify, isUp, waitUntilUp: waitUntil(isUp) }
+  return { feed, lines, notify, waitUntilUp: waitUntil(() => isUp(feed)) }
 })
 
 const downLine = ["Change feed down; caching disabled"]
@@ -50,28 +50,28 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     const calls: Array<WorkspaceId | undefined> = []
     feed.onChange((workspace) => calls.push(workspace))
     const [changed, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
-    const [same, now] = [feed.revisionOf(other), feed.revision()!]
+    const [same, now] = [revisionOf(feed, other), feed.latestRevision]
     yield* notify(changed)
     yield* waitUntil(() => calls.length === 1)
     assert.deepStrictEqual(calls, [changed])
-    assert.isAbove(feed.revisionOf(changed)!, now)
-    assert.strictEqual(feed.revisionOf(other), same)
+    assert.isAbove(revisionOf(feed, changed), now)
+    assert.strictEqual(revisionOf(feed, other), same)
     assert.deepStrictEqual(lines, [])
   })
 
   test("when its connection is terminated, the feed goes down, and raises every revision when it is up again", function* () {
     const database = yield* freshDatabase
-    const { feed, isUp, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
+    const { feed, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
     yield* waitUntilUp
     const calls: Array<readonly [workspace: WorkspaceId | undefined, isUp: boolean]> = []
-    feed.onChange((workspace) => calls.push([workspace, isUp()]))
-    const before = feed.revision()!
+    feed.onChange((workspace) => calls.push([workspace, isUp(feed)]))
+    const before = feed.latestRevision
     yield* onServer(`select pg_terminate_backend(pid) from pg_stat_activity
           where datname = '${database}' and query ilike 'listen%'`)
     yield* waitUntil(() => calls.length > 0)
     assert.deepStrictEqual(calls[0], [undefined, false])
     yield* waitUntilUp
-    assert.isAbove(feed.revisionOf(newId<WorkspaceId>())!, before)
+    assert.isAbove(revisionOf(feed, newId<WorkspaceId>()), before)
     assert.deepStrictEqual(lines, [downLine, restoredLine])
   })
 
@@ -80,15 +80,15 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     const proxy = yield* proxyToUrl(toDatabaseUrl(database))
     const lines = yield* Effect.scoped(
       Effect.gen(function* () {
-        const { feed, isUp, lines, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
+        const { feed, lines, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
         yield* waitUntilUp
         yield* proxy.silence
-        yield* waitUntil(() => !isUp())
+        yield* waitUntil(() => !isUp(feed))
         yield* waitUntilUp
         const workspace = newId<WorkspaceId>()
-        const before = feed.revisionOf(workspace)
+        const before = revisionOf(feed, workspace)
         yield* notify(workspace)
-        yield* waitUntil(() => feed.revisionOf(workspace) !== before)
+        yield* waitUntil(() => revisionOf(feed, workspace) !== before)
         yield* proxy.silence
         return lines
       })
