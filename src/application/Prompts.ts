@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as RcMap from "effect/RcMap"
 import * as Result from "effect/Result"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { historyCutoff } from "../domain/Billing.ts"
 import type { Page } from "../domain/Page.ts"
@@ -63,13 +63,18 @@ const readsPerWorkspace = 12
 
 type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-/** Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. */
-export const makeWorkspacePermits = (count: number): Effect.Effect<WithPermit, never, Scope.Scope> =>
-  Effect.map(
-    RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(count) }),
-    (permits): WithPermit =>
-      (workspace, effect) =>
-        Effect.scoped(Effect.flatMap(RcMap.get(permits, workspace), (own) => own.withPermit(effect)))
+/**
+ * Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. The
+ * scope of the permits never closes, because a host may use a handler longer than the layer of its services.
+ */
+export const makeWorkspacePermits = (count: number): Effect.Effect<WithPermit> =>
+  RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(count) }).pipe(
+    Scope.provide(Scope.makeUnsafe()),
+    Effect.map(
+      (permits): WithPermit =>
+        (workspace, effect) =>
+          Effect.scoped(Effect.flatMap(RcMap.get(permits, workspace), (own) => own.withPermit(effect)))
+    )
   )
 
 /** A step with this many UTF-16 code units or more is large. A smaller step usually takes less than 0.1 ms. */

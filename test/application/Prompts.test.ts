@@ -54,8 +54,8 @@ test("a read logs once the id of a prompt that is too large, even if the other p
   assert.deepStrictEqual(yield* collectLog(Effect.flip(prompts.getManyResolved(caller, many))), [line])
 })
 
-test("at most 12 reads of a workspace run at the same time", function* () {
-  const { withPermit } = yield* ReadGate
+test("at most 12 reads of a workspace run at the same time, even after the layer of the gate has closed", function* () {
+  const { withPermit } = yield* Effect.provide(ReadGate, Layer.fresh(ReadGate.layer))
   const end = Latch.makeUnsafe()
   const running = [0, 0]
   const all = [workspace().id, workspace().id].flatMap((id, index) => {
