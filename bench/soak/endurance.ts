@@ -97,7 +97,7 @@ export const endurance = async (run: Run): Promise<void> => {
     }
   }
 
-  /** Changes the data that clients read, again and again. A change may fail while PostgreSQL is disturbed. */
+  /** Changes the data that clients read, again and again. A change may fail during a fault of PostgreSQL. */
   const changer = async () => {
     for (let i = 0; running; i++) {
       try {

@@ -131,7 +131,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
         // The files are parsed before the edit, because the store holds a lock during an edit and may repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
-        // A plan is no effect, so it cannot make ids with `random`.
+        // `planImport` is a pure function and makes an id for each new prompt, so it gets a synchronous function.
         const planOptions = { ...options, now: yield* now, newId: uuidV7Unsafe }
         let latest: ImportPlan | undefined
         const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {

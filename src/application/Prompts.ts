@@ -34,6 +34,8 @@ const requestDeadlineMs = 5_000
  * Runs the reads of an uncached HTTP request, an MCP call or an in-process read. If the reads do not complete before the
  * deadline, fails with `Unavailable` and interrupts the reads. `Effect.timeoutOrElse` would fail only after the
  * interrupted reads have ended.
+ *
+ * @internal
  */
 export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
   Effect.withFiber(({ context }) =>
@@ -66,6 +68,8 @@ type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) =>
 /**
  * Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. The
  * scope of the permits never closes, because a host may use a handler longer than the layer of its services.
+ *
+ * @internal
  */
 export const makeWorkspacePermits = (count: number): Effect.Effect<WithPermit> =>
   RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(count) }).pipe(
@@ -93,7 +97,11 @@ const waitForTurn = Effect.callback<void>((resume) => {
 const turns = Array.from({ length: turnsBeforeLargeStep })
 const waitForTurns = Effect.forEach(turns, () => waitForTurn, { discard: true })
 
-/** Estimates a value's size in UTF-16 code units: the sum of the lengths of its texts, plus 8 for each other scalar. */
+/**
+ * Estimates a value's size in UTF-16 code units: the sum of the lengths of its texts, plus 8 for each other scalar.
+ *
+ * @internal
+ */
 export const countUnits = (value: unknown): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null) return 8

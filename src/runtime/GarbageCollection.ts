@@ -19,7 +19,7 @@ type Collect = (options: { readonly type: "major"; readonly flavor: "last-resort
 /**
  * Collects garbage whenever the process is idle and its resident memory has grown by `worthwhileBytes`, so that memory
  * returns to the system. Never ends. V8 itself collects garbage only while it allocates memory, so the process would
- * keep the memory of a burst until the next burst.
+ * keep the memory of a burst until the next burst: 430 MiB in `bench/neighbors.ts`.
  */
 export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
   setFlagsFromString("--expose-gc")

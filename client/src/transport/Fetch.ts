@@ -8,7 +8,7 @@ export interface FetchInit {
   readonly headers: Record<string, string>
   /** Redirects are not followed, because they could carry the API key to another host. */
   readonly redirect: "manual"
-  /** Aborted when the call times out or the caller aborts the call. */
+  /** The signal is aborted when the call times out or the caller aborts the call. */
   readonly signal: Signal
 }
 

@@ -44,7 +44,7 @@ type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer
 /**
  * Makes a command that prints its result: as JSON with `--json`, otherwise as the text of `render`. Without `--json`,
  * the text of `describeHint` goes to stderr. If the result cannot be printed, the error ends with the text of
- * `describeLoss`, which says what is lost and how to recover. The database is closed before the result is printed.
+ * `describeLoss`, which names the lost data and the remedy. The database is closed before the result is printed.
  */
 export const makeCommand = <
   const Name extends string,

@@ -73,7 +73,7 @@ export const openKey = Effect.fnUntraced(function* ({
   return { ...database, id: yield* requireOne("keys", key, named, KeyNotFound) }
 })
 
-/** Returns `prompts`, and the operator as a caller who sees every version, whatever the tier of the workspace is. */
+/** Returns `prompts`, and the operator as a caller of the highest tier, who sees every version. */
 export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
   const { prompts, id } = yield* openWorkspace(workspace)
   const operator: Caller = { workspaceId: id, tier: "team" }

@@ -1,6 +1,5 @@
 import type * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
-import type { IncomingMessage } from "node:http"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type RequestTimeout, type ApiError, describeError, encodeErrorEnvelope } from "../contract/Errors.ts"
@@ -23,23 +22,6 @@ export interface HttpRequest {
    */
   readonly startWait?: (release: () => void) => (() => void) | undefined
 }
-
-/**
- * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. An HTTP/1.0
- * request may also have no `Host` header. The server joins duplicate headers with commas, so a comma in `host` means
- * several headers.
- */
-export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
-  const { host, "transfer-encoding": framing } = headers
-  return (
-    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
-    (framing === undefined || framing.toLowerCase() === "chunked")
-  )
-}
-
-/** Returns true if a request has a body that has not been read to its end. */
-export const hasUnreadBody = ({ headers, readableEnded }: IncomingMessage): boolean =>
-  (headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0") && !readableEnded
 
 /** The number of bytes that a body may have, and the workspace whose share of memory the body uses. */
 export interface BodyLimits {

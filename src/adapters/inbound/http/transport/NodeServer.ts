@@ -8,8 +8,6 @@ import { makeApp } from "../App.ts"
 import {
   type Body,
   encodeResponse,
-  hasAcceptableHead,
-  hasUnreadBody,
   type HttpRequest,
   type HttpResponse,
   WorkspaceShares
@@ -19,6 +17,23 @@ import { createServer } from "../NodeHttp.ts"
 import { reject, toApiError } from "../Rejection.ts"
 import { BodyReader } from "../RequestBody.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
+
+/**
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. An HTTP/1.0
+ * request may also have no `Host` header. The server joins duplicate headers with commas, so a comma in `host` means
+ * several headers.
+ */
+const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
+  const { host, "transfer-encoding": framing } = headers
+  return (
+    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
+    (framing === undefined || framing.toLowerCase() === "chunked")
+  )
+}
+
+/** Returns true if a request has a body that has not been read to its end. */
+const hasUnreadBody = ({ headers, readableEnded }: IncomingMessage): boolean =>
+  (headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0") && !readableEnded
 
 const doNothing = (): void => {}
 

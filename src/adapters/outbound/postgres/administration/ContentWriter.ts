@@ -135,8 +135,8 @@ export const contentTables = Object.keys(contentTablesByName) as ReadonlyArray<C
 const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
 
 /**
- * Yields the rows of a table in the order of the content, each with the path of its item in the content. `columns` are
- * the columns of the rows.
+ * Yields the rows of a table in the order of the content, each with the path of its item in the content. A row has the
+ * given columns; by default, every column of the table.
  */
 function* listRows(
   table: TableName,
