@@ -59,7 +59,7 @@ const countRejection = { key: registerRejectionCounter("key"), process: register
 /** The minimum time between two marks of one key as used, in milliseconds. */
 const markIntervalMs = 60_000
 
-/** Returns true if a mark was made less than a minute ago. If the clock was set back by more, returns false. */
+/** Returns true if a mark is less than a minute away from `now`. The mark may be later, if the clock was set back. */
 const isRecent = (mark: number | undefined, now: number): boolean =>
   mark !== undefined && Math.abs(now - mark) < markIntervalMs
 
@@ -114,7 +114,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       markUsed(key, now)
     })
 
-    /** True once the phase `starting` has ended. This phase never returns, so the lifecycle is then not asked again. */
+    /** True once the phase `starting` has ended. This phase never returns, so the phase is then not checked again. */
     let hasStarted = false
 
     const admit = Effect.fnUntraced(function* (

@@ -25,7 +25,7 @@ import { withSpans } from "./observability/Instrumentation.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-// The first half of this module limits reads: their time, their number, and their large steps. The use cases follow.
+// The first half of this module limits the time, the number and the large steps of reads. The use cases follow.
 
 /** The deadline of the reads of a request, in milliseconds. */
 const requestDeadlineMs = 5_000

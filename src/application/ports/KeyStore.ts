@@ -10,9 +10,9 @@ export class KeyStore extends Context.Service<
     /** Finds a key with its owner and workspace. The key may be revoked, expired or without a workspace. */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
-     * Records that a key was used at `now` (milliseconds since the epoch). A process calls this at most once per minute
-     * for each key. Never waits and never fails. The time is written in the background, and is lost if the process ends
-     * before the write.
+     * Records that a key was used at `now` (milliseconds since the epoch). A process calls this method at most once per
+     * minute for each key. Never waits and never fails. The time is written in the background, and is lost if the process
+     * ends before the write.
      */
     readonly markUsed: (id: ApiKeyId, now: number) => void
   }

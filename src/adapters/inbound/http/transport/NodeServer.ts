@@ -185,7 +185,7 @@ class UnsentBytes {
 
 /**
  * Makes a server that runs the app and tracks its connections. The server does not listen yet. The functions below are
- * in the order in which a request passes through them. `rejectConnection` handles the events that have no response.
+ * in the order in which a request passes through them. `rejectConnection` handles the events without a `ServerResponse`.
  */
 export const makeNodeServer = (limits: ConnectionLimits) =>
   Effect.gen(function* () {

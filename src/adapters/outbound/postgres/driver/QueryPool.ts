@@ -255,7 +255,7 @@ export const makeBatchedLookup = <Key>(
       else inFlight.set(partition, count)
     }
 
-    /** Sends the statement of a batch, unless it is already sent or no caller waits for it. */
+    /** Sends the statement of a batch, unless the statement is already sent or no caller waits for its rows. */
     const send = (batch: Batch<Key>): void => {
       if (batch.fiber !== undefined) return
       openBatches.delete(batch.partition)
