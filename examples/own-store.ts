@@ -73,10 +73,11 @@ const getSource = (workspaceId: string, prompt: PromptReference) =>
   Effect.map(find(workspaceId, prompt), ({ workspace, prompt }) => {
     const fragments = prompt.fragments
       .toSorted((a, b) => ascending(a.position, b.position) || ascending(a.id, b.id))
-      .map(({ fragment_id, variable_overrides }) => ({
-        content: workspace.fragments.find(({ id }) => id === fragment_id)?.content ?? "",
-        variable_overrides
-      }))
+      .flatMap(({ fragment_id, variable_overrides }) =>
+        workspace.fragments
+          .filter(({ id }) => id === fragment_id)
+          .map(({ content }) => ({ content, variable_overrides }))
+      )
     const { current_content, current_version } = prompt
     return { ...pickRepeatedFields(prompt), current_content, current_version, fragments }
   })

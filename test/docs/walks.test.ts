@@ -59,11 +59,10 @@ const listCalledFiles = async (
 const countReads = () => listCalledFiles(reads, () => service.process.kill("SIGUSR2"))
 
 /** Reads a resolved prompt several times, one read after the other. This read ignores its query. */
-const readResolved = async (makeQuery: (index: number) => string): Promise<void> => {
+const readResolved = async (makeQuery: () => string): Promise<void> => {
   for (let index = 0; index < reads; index++) {
-    const path = `/api/v1/prompts/${greeting.id}/resolved${makeQuery(index)}`
-    const headers = { authorization: `Bearer ${keys.active.plaintext}` }
-    const response = await fetch(service.url + path, { headers })
+    const url = `${service.url}/api/v1/prompts/${greeting.id}/resolved${makeQuery()}`
+    const response = await fetch(url, { headers: { authorization: `Bearer ${keys.active.plaintext}` } })
     await response.arrayBuffer()
     expect(response.status).toBe(200)
   }
@@ -79,16 +78,18 @@ const readWalk = (name: string): ReadonlyArray<string> => {
 
 it.each([
   { walk: "A hot read", makeQuery: () => "" },
-  { walk: "A cold read", makeQuery: (index: number) => `?read=${index}` }
+  { walk: "A cold read", makeQuery: () => `?read=${crypto.randomUUID()}` }
 ])(
   "docs/architecture.md lists exactly the files of src whose functions run for each read: $walk",
   async ({ walk, makeQuery }) => {
-    // After these reads, the connections are open, the key is cached, and so is the response without a query.
-    await readResolved((index) => `?warmUp=${index}`)
-    await readResolved(() => "")
-    await countReads()
-    await readResolved(makeQuery)
-    expect(await countReads()).toEqual(readWalk(walk))
+    const countFiles = async () => {
+      await readResolved(() => "")
+      await countReads()
+      await readResolved(makeQuery)
+      return countReads()
+    }
+    // The uncounted reads fill the caches. A pause of a busy service empties them, so a count may be wrong.
+    await expect.poll(countFiles, { timeout: 20_000 }).toEqual(readWalk(walk))
   }
 )
 
@@ -96,8 +97,7 @@ it("docs/architecture.md lists exactly the files of src whose functions run for 
   const directory = makeTestDirectory("walk-")
   mkdirSync(join(directory, "prompts"))
   for (let index = 0; index < 500; index++) writeFileSync(join(directory, `prompts/new-${index}.md`), "New")
-  const args = ["import", directory, "--workspace", archive.workspace.id]
-  const env = { PATH: process.env.PATH, ...database.env, ...coverageEnv }
-  const run = () => runProcess(process.execPath, [sourceProgram, ...args], { env })
+  const args = [sourceProgram, "import", directory, "--workspace", archive.workspace.id]
+  const run = () => runProcess(process.execPath, args, { env: { ...database.env, ...coverageEnv } })
   expect(await listCalledFiles(500, run)).toEqual(readWalk("An import of files"))
 })

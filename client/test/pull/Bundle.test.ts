@@ -56,7 +56,7 @@ it.each([{ content: "Three" }, { version: "3" }, { fragment_count: undefined }, 
 
 it("verifyBundle rejects a bundle with a wrong hash or with removed, repeated or reordered prompts, and rejects any value that is not a bundle", async () => {
   const lists = [[first], [], [second, first], [first, second, second], [first, null], {}]
-  const changes = [{ sha256: first.sha256 }, { format: "bundle" }, { formatVersion: 2 }]
+  const changes = [{ sha256: first.sha256 }, { format: "bundle" }, { formatVersion: 99 }]
   const values = [...lists.map((prompts) => ({ prompts })), ...changes].map((change) => ({
     ...bundle,
     ...change

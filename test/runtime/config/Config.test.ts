@@ -49,7 +49,7 @@ it("readConfig returns the defaults for variables that are unset, and for empty 
 it("readConfig returns the value of every variable", () => {
   const env = Object.fromEntries(settings.map(([name, , , text]) => [name, text]))
   const values = Object.fromEntries(settings.map(([, setting, , , value]) => [setting, value]))
-  expect(readFrom(env)).toEqual(values)
+  expect(readFrom(env)).toStrictEqual(values)
 })
 
 it.each<readonly [Record<string, string>, string]>([
