@@ -27,7 +27,11 @@ export const parseUuid = (text: string): string | undefined => Result.getOrUndef
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
 
-/** Decodes the id of a prompt in any letter case. */
+/**
+ * Decodes the id of a prompt in any letter case.
+ *
+ * @internal
+ */
 export const PromptIdInAnyCase = UuidInAnyCase.pipe(Schema.brand("PromptId"))
 
 export const FolderId = Uuid.pipe(Schema.brand("FolderId"))

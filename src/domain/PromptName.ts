@@ -32,7 +32,11 @@ export type PromptName = typeof PromptName.Type
 const PromptReference = Schema.Union([PromptIdInAnyCase, PromptName])
 export type PromptReference = typeof PromptReference.Type
 
-/** Decodes the text of a `PromptReference`. Fails for a text that is neither an id nor a name. */
+/**
+ * Decodes the text of a `PromptReference`. Fails for a text that is neither an id nor a name.
+ *
+ * @internal
+ */
 export const decodePromptReference = Schema.decodeUnknownResult(PromptReference)
 
 /** Parses the text of a `PromptReference`. Returns `undefined` for a text that is neither an id nor a name. */
