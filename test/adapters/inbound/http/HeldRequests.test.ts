@@ -180,6 +180,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     // Lets every fiber run until it waits.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
     clients.forEach(checkFinished)
+    if (!feed.isUp) assert.isFalse(clients.some(({ sent }) => sent?.wait.isHeld && !sent.isReleased))
   })
 
   for (const step of steps) yield* run(step)
@@ -196,7 +197,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 const test = makeTest(it.effect)
 
 it.effect.prop(
-  "an edit between two waits, during a wait or during a check is never missed, and no response is older than the caller's ETag",
+  "an edit between two waits, during a wait or during a check is never missed, no response is older than the caller's ETag, and no request waits while the feed is down",
   { steps },
   ({ steps }) => checkSteps(steps),
   { arbitrary: { runs: 2_000 }, timeout: 60_000 }
