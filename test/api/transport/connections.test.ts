@@ -67,13 +67,10 @@ const shortLimits = {
 }
 
 /** Starts the service with these limits. When a connection closes, it prints how many bytes it has read. */
-const start = (limits: Partial<ConnectionLimits> = {}) =>
-  startService(
-    { ...database.env, LIMITS: JSON.stringify(limits) },
-    "/readyz",
-    [],
-    join(import.meta.dirname, "limitedService.ts")
-  )
+const start = (limits: Partial<ConnectionLimits> = {}) => {
+  const env = { ...database.env, LIMITS: JSON.stringify(limits) }
+  return startService(env, "/readyz", [], join(import.meta.dirname, "limitedService.ts"))
+}
 
 /** The bytes that a client has sent when it stops, and the state of its request at this time. */
 const states: Readonly<Record<string, (line: string, lines: string) => string>> = {
@@ -184,9 +181,8 @@ describe("the limits of a connection", () => {
       return rawRequest(path, lines).replace("Connection: close\r\n", "")
     }
     // No request waits before the change feed is up.
-    await expect
-      .poll(async () => getHeader(await exchange(port, await makeWait(target, 2)), "preference-applied"))
-      .toBe("wait=2")
+    const wait = async () => getHeader(await exchange(port, await makeWait(target, 2)), "preference-applied")
+    await expect.poll(wait).toBe("wait=2")
     const socket = (await open(port)).pause()
     onTestFinished(() => void socket.destroy())
     socket.write(await makeWait(`${target}/versions`, 50))
@@ -207,13 +203,12 @@ describe("the limits of a connection", () => {
     await expect.poll(() => findHeldConnections(port)).not.toContain(socket.localPort)
   })
 
-  it("unread responses of one workspace take at most 64 MiB, and do not prevent large responses to other workspaces", async () => {
+  it("unread responses of one workspace take at most 64 MiB until their clients disconnect, and prevent neither large responses to other workspaces nor small responses", async () => {
     const { port } = usual
     const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
-    const otherRequest = rawRequest(`/api/v1/prompts/${otherLarge.id}`, [
-      `Authorization: Bearer ${other.key.plaintext}`
-    ])
-    const readStatus = async (of: string) => (await exchangeAll(port, of))[0]?.status
+    const otherAuthorization = `Authorization: Bearer ${other.key.plaintext}`
+    const otherRequest = rawRequest(`/api/v1/prompts/${otherLarge.id}`, [otherAuthorization])
+    const readStatus = async (of: string, from = port) => (await exchangeAll(from, of))[0]?.status
     const stalled: Array<Socket> = []
     while ((await readStatus(request)) === 200) {
       const socket = await open(port)
@@ -221,11 +216,22 @@ describe("the limits of a connection", () => {
       socket.write(request)
       await expect.poll(() => socket.bytesRead).toBeGreaterThan(1_000)
     }
-    expect(stalled.length).toBe(10)
-    expect(await readStatus(request)).toBe(503)
+    expect([stalled.length, await readStatus(request)]).toEqual([10, 503])
     expect(await readStatus(otherRequest)).toBe(200)
     for (const socket of stalled) socket.destroy()
     await expect.poll(() => readStatus(request)).toBe(200)
+    const full = await start({ maxUnsentBytes: 0 })
+    expect(await readStatus(rawRequest(target, [authorization]), full.port)).toBe(200)
+    await full.stop()
+    // Responses to clients that have disconnected use no memory.
+    const release = await lockTables(database.env.DATABASE_URL, "prompts")
+    const leaving = await Promise.all(stalled.map(() => open(port)))
+    for (const socket of leaving) socket.write(request)
+    await waitForBlockedQuery(database.sql)
+    for (const socket of leaving) socket.destroy()
+    await setTimeout(100)
+    await release()
+    expect(await readStatus(request)).toBe(200)
   })
 
   it("the service reads at most the start of a body that no endpoint reads, sends the response and closes the connection", async () => {
@@ -234,9 +240,8 @@ describe("the limits of a connection", () => {
     const before = listReads().length
     const head = "GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     const responses = await exchangeAll(port, head + "1\r\nx\r\n".repeat(500_000))
-    expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
-      [401, "close"]
-    ])
+    const ends = responses.map((response) => [response.status, getHeader(response, "connection")])
+    expect(ends).toEqual([[401, "close"]])
     await expect.poll(() => listReads().length).toBe(before + 1)
     expect(listReads().at(-1)).toBeLessThan(512 * 1024)
   })
