@@ -9,12 +9,14 @@ import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
 import { vi } from "vitest"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import { Prompts, ReadGate, withRequestDeadline } from "../../src/application/Prompts.ts"
+import { PromptNotFound } from "../../src/domain/Prompt.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
-import { archive, prompt, version, workspace } from "../support/archives.ts"
+import { archive, newId, prompt, version, workspace } from "../support/archives.ts"
 import { collectLog } from "../support/collectLog.ts"
 import { makeTest } from "../support/makeTest.ts"
 
@@ -39,6 +41,14 @@ test("a Free caller can read only the versions of the last seven days, and a Sol
       assert.deepStrictEqual<unknown>(found, numbers.includes(number) ? number : VersionNotFound)
     }
   }
+})
+
+test("a read with a malformed id or version number fails without a query", function* () {
+  const withoutStore = Layer.succeed(PromptRepo, {} as PromptRepo["Service"])
+  const prompts = yield* Effect.provide(Prompts, Layer.provide(Layer.fresh(Prompts.layer), withoutStore))
+  const caller = { workspaceId: workspace().id, tier: "solo" } as const
+  assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, "A b")), PromptNotFound)
+  assert.deepStrictEqual(yield* Effect.flip(prompts.getVersion(caller, newId(), "0")), VersionNotFound)
 })
 
 test("a read logs once the id of a prompt that is too large, even if the other prompts are too large together", function* () {

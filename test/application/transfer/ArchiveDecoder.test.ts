@@ -129,10 +129,8 @@ it.each([null, 7, [archive()]])("decodeArchive rejects %j, which is not a JSON o
 it("decodeArchive reports all malformed values, each with its path, and then no duplicates", () => {
   const own = makeFullArchive()
   const problems = findProblems({ ...own, folders: [...own.folders, ...own.folders], tags: [{}] })
-  assert.deepStrictEqual(
-    problems,
-    ["color", "id", "name"].map((field) => `tags[0].${field}: Missing key`)
-  )
+  const expected = ["color", "id", "name"].map((field) => `tags[0].${field}: Missing key`)
+  assert.deepStrictEqual(problems, expected)
 })
 
 it("decodeArchive reports all duplicates and unknown references, each with its path", () => {

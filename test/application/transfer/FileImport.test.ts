@@ -124,10 +124,8 @@ describe("an import of files", () => {
       "prompts/Folder/second.md": text
     })
     const { edit, changes } = importChanged(archive(), () => texts)
-    assert.deepStrictEqual(
-      summarize(changes),
-      [...texts.keys()].map((path) => ["added", path])
-    )
+    const added = [...texts.keys()].map((path) => ["added", path])
+    assert.deepStrictEqual<unknown>(summarize(changes), added)
     assert.deepStrictEqual(edit.folders, [{ id: edit.folders[0]!.id, name: "Folder" }])
     assert.deepStrictEqual(edit.tags, [tag("a", { id: edit.tags[0]!.id, color: "#808080" })])
     const { versions, created_at, updated_at, current_version } = edit.prompts[0]!

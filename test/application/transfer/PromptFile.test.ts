@@ -109,10 +109,8 @@ describe("a prompt file", () => {
       ' id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
     ]
   ])("the front matter %j has one problem, whose message says what to write instead: %s", (text, problem) => {
-    assert.deepStrictEqual(
-      findProblems({ "prompts/a.md": `---\n${text}\n---\nText`, "fragments/tone.md": "Kind" }),
-      [`prompts/a.md${problem}`]
-    )
+    const texts = { "prompts/a.md": `---\n${text}\n---\nText`, "fragments/tone.md": "Kind" }
+    assert.deepStrictEqual(findProblems(texts), [`prompts/a.md${problem}`])
   })
 
   it("invalid files are rejected with every problem of their values", () => {

@@ -77,10 +77,8 @@ it("updateDirectory writes and removes the given files, and changes no other fil
   const directory = makeDirectory("prompts/a.md", ...kept, ...removed)
   const written = ["prompts/a.md", "prompts/d/new.md", "fragments/new.md"]
   await update(directory, new Map(written.map((path) => [path, "new"])), removed)
-  assert.deepStrictEqual(
-    list(directory).filter((path) => path.includes(".")),
-    [...kept, ...written].sort()
-  )
+  const files = list(directory).filter((path) => path.includes("."))
+  assert.deepStrictEqual(files, [...kept, ...written].sort())
   for (const path of kept) assert.strictEqual(readFileSync(join(directory, path), "utf8"), path)
   for (const path of written) assert.strictEqual(readFileSync(join(directory, path), "utf8"), "new")
 })
