@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ApiKeyId } from "../../domain/ApiKey.ts"
 
-/** The requests that are counted: those of a key to all instances that share a counter, or all to this process. */
+/** The counted requests: a key's requests to all instances that share a counter, or all requests to this process. */
 export type CountScope = ApiKeyId | "process"
 
 /**

@@ -55,12 +55,6 @@ interface SetUpRow {
 }
 
 /**
- * Sets up the session of a connection, and confirms its server. Succeeds with true if statements can be prepared in the
- * session. If the sessions of a pooler have no statement timeout, logs one warning.
- */
-export type SetUpSession = (connection: PgConnection.PgConnection) => Effect.Effect<boolean, SqlError>
-
-/**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
  * connections must then lead to the new server, because the change feed reports the changes of only one server.
  */
@@ -76,7 +70,11 @@ export interface DatabaseServer {
    * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
    */
   readonly confirm: (server: string) => Effect.Effect<void, SqlError>
-  readonly setUpSession: SetUpSession
+  /**
+   * Sets up the session of a connection, and confirms its server. Succeeds with true if statements can be prepared in
+   * the session. If the sessions of a pooler have no statement timeout, logs one warning.
+   */
+  readonly setUpSession: (connection: PgConnection.PgConnection) => Effect.Effect<boolean, SqlError>
 }
 
 const replacedServerError = makeConnectionError("another server has taken over")
