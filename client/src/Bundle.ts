@@ -142,7 +142,7 @@ export const makeFindBundled = (bundle: PromptBundle) => {
   return async (prompt: string): Promise<BundledPrompt | undefined> => {
     verified ??= verifyBundle(bundle)
     const { prompts } = await verified
-    // Ids are accepted in upper case.
-    return prompts.find(({ id, name }) => [id, name].includes(prompt.toLowerCase()))
+    // As in the service, the letter case of a name matters, and that of an id does not.
+    return prompts.find(({ id, name }) => name === prompt || id === prompt.toLowerCase())
   }
 }

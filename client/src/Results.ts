@@ -23,7 +23,7 @@ const toResult = <Result>(envelope: object, details: ResultDetails): Result => {
   return envelope as Result
 }
 
-/** Makes the result of a text that comes from the service. `name` is the name or id of the prompt. */
+/** Makes a result from a response of the service. `name` is the name or id of the prompt. */
 export const toServiceResult = <Result>(
   { text, info, source = info.source }: CacheResult,
   name: string | undefined

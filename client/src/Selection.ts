@@ -9,7 +9,7 @@ export type PromptFilter = Omit<ListParams, keyof PageParams>
 /** Selects prompts: those that match a filter, or those with the given names, ids or references. */
 export type PromptSelection = PromptFilter | ReadonlyArray<string | PromptReference>
 
-/** A selection by different names and ids, or by a filter. */
+/** A selection by distinct names and ids, or by a filter. */
 export interface NormalSelection {
   readonly names?: ReadonlyArray<string>
   readonly filter?: PromptFilter

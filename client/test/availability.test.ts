@@ -133,7 +133,7 @@ it("in the mode bundle-first, bundled prompts are read without a request by name
   const reference = { name: "bundled", slots: [] }
   expect((await client.prompts.getResolved(reference)).source).toBe("bundled")
   expect(requests).toHaveLength(0)
-  expect(await read()).toBe(fresh)
+  for (const other of [undefined, "Bundled"]) expect(await read({}, other)).toBe(fresh)
 })
 
 it("in the mode bundle-first, no bundled text is returned from a rejection of the key until the service accepts it", async () => {

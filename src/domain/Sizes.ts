@@ -1,7 +1,7 @@
 /**
  * The maximum sizes of the values of a workspace. These sizes limit the size of every response. Imports reject larger
- * values, and the database schema enforces the same limits. The exceptions are `sourceBytes` and the limit of a
- * resolved content, which are checked when a prompt is resolved (docs/limits.md).
+ * values, and the database schema enforces the same limits. The exceptions are `sourceBytes`, `pageSourceBytes` and the
+ * size of resolved content, checked on reads (docs/limits.md).
  */
 export const sizes = {
   /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */
@@ -36,7 +36,7 @@ export const maxInt32 = 2147483647
 
 const countTextBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
 
-/** Returns the length of a number that is written without an exponent. */
+/** Returns the length of a number when written without an exponent. */
 const countNumberBytes = (number: number): number => {
   const [mantissa = "", exponent] = String(number).split("e")
   if (exponent === undefined) return mantissa.length

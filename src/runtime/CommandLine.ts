@@ -94,7 +94,7 @@ const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<strin
   return yield* Effect.provide(runCommandLine(args), NodeServices.layer)
 })
 
-/** The longest time that a command may take to stop, in milliseconds. `serve` also drains its connections. */
+/** The longest time that a command may take to stop, in milliseconds. `serve` gets extra time to drain. */
 const stopTimeoutMs = 5_000
 
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {

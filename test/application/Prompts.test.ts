@@ -64,7 +64,7 @@ test("a read logs once the id of a prompt that is too large, even if the other p
   assert.deepStrictEqual(yield* collectLog(Effect.flip(prompts.getManyResolved(caller, many))), [line])
 })
 
-test("at most 12 reads of a workspace run at the same time, even after the layer of the gate has closed", function* () {
+test("ReadGate runs at most 12 reads of a workspace at a time, even after its scope has closed", function* () {
   const { withPermit } = yield* Effect.provide(ReadGate, Layer.fresh(ReadGate.layer))
   const end = Latch.makeUnsafe()
   const running = [0, 0]

@@ -36,9 +36,9 @@ interface Share {
 const evictedFraction = 1 / 16
 
 /**
- * A bounded map whose entries belong to workspaces. If the map has no room for a new entry, the map evicts the oldest
- * entries. If the new entry's workspace would exceed an equal share of the map, the oldest entries of this workspace
- * are evicted first. So a workspace with many entries cannot evict the entries of other workspaces.
+ * A bounded map whose entries belong to workspaces. To make room for a new entry, the map evicts its oldest entries. If
+ * the new entry's workspace would exceed an equal share of the map, the oldest entries of this workspace are evicted
+ * first. So a workspace with many entries cannot evict the entries of other workspaces.
  */
 class FairMap<Entry extends FairEntry> {
   readonly #maxSize: number
@@ -151,7 +151,7 @@ interface CacheEntry<Value> extends FairEntry {
  * `through`, `readWith` and `load` follow these rules:
  *
  * 1. Before a read starts, the cache notes the change feed's revision.
- * 2. The cache stores the result only if the workspace's revision is not greater than the revision of rule 1.
+ * 2. The cache stores the result only if its workspace has not changed since that revision.
  * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
  * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. The newer of
  *    the two is unknown: the feed may be late, and a read that started earlier may have reached the database later.
@@ -262,7 +262,7 @@ export class RevisionedCache<Value> {
     })
   }
 
-  /** Returns the value of a key if its entry is known. */
+  /** Returns a known entry's value (see `CacheEntry`). */
   findLastKnown(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined

@@ -143,7 +143,7 @@ export class WorkspaceStore extends Context.Service<
       email: string,
       options: { readonly now: number; readonly withActiveKeys: boolean }
     ) => Effect.Effect<User & { readonly api_keys: number }, UserNotFound | UserHasActiveKeys | Unavailable>
-    /** Lists the keys of a workspace, including revoked and expired keys, ordered by id, which is the order of issue. */
+    /** Lists the keys of a workspace, including revoked and expired keys, ordered by id. */
     readonly keys: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>

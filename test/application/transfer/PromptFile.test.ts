@@ -113,7 +113,7 @@ describe("a prompt file", () => {
     assert.deepStrictEqual(findProblems(texts), [`prompts/a.md${problem}`])
   })
 
-  it("invalid files are rejected with every problem of their values", () => {
+  it("parsing fails with the problems of all invalid files", () => {
     const aliases = ["ba", "cb", "dc", "ed", "fe", "gf"].map(
       ([name, of]) => `${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]\n`
     )

@@ -59,7 +59,7 @@ testRateLimiter(Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
 
 const test = makeTest(it.effect)
 
-test("two processes together admit the limit of a key, also after refunds, and each of them admits the whole limit per process", function* () {
+test("two processes share the limit of a key, also after refunds, but not the limit per process", function* () {
   const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
   const key = newKey()
   const both = (scope: CountScope) =>

@@ -20,7 +20,7 @@ import {
 } from "./Headers.ts"
 import { ListQuery, PageQuery, ResolvedQuery } from "./Parameters.ts"
 
-/** The security scheme of every endpoint. `Admission` enforces the scheme, because this contract has no handlers. */
+/** The security scheme of every endpoint. `Admission` enforces it: `HttpApi` routes no requests (decision 8). */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "prompt-retrieval/Authorization",
   {

@@ -24,8 +24,8 @@ export interface MatchedRoute {
 const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
 
 /**
- * The routes with expressions that match their paths. A parameter matches a segment that is not empty and has no
- * percent-encoding, no `;name=value` and no fragment.
+ * The routes with regular expressions that match their paths. A parameter matches a segment that is not empty and has
+ * no percent-encoding, no `;name=value` and no fragment.
  */
 const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path), ...operationalPaths].map(
   (route) => ({

@@ -16,7 +16,7 @@ import type { RequestContext } from "./RequestContext.ts"
 /** The maximum number of held requests, per key and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const
 
-/** The number of checks that run at the same time. */
+/** The maximum number of concurrent checks. */
 const maxChecks = 16
 
 const heldGauge = Metric.gauge("prompt_retrieval_http_requests_held", {

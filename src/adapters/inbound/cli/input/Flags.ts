@@ -61,7 +61,7 @@ export const workspace = explicitWorkspace.pipe(
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
 )
 
-/** Makes the flag `--workspace` of a command that needs a workspace only for one purpose. */
+/** Makes an optional `--workspace` flag; its help says what the workspace is for. */
 export const workspaceFor = (purpose: string) =>
   explicitWorkspace.pipe(
     Flag.withDefault(defaultWorkspace),

@@ -162,8 +162,8 @@ alter table api_keys enable always trigger notify_key, enable always trigger not
 `
 
 /**
- * Makes a query that returns the workspaces of prompts, and locks the prompts, so that no other transaction can move them
- * to another workspace before this transaction ends. Only moves and deletions of a prompt conflict with this lock
+ * Makes a query that returns the workspaces of prompts and locks the prompts. Until this transaction ends, no other
+ * transaction can move them to another workspace. Only moves and deletions of a prompt conflict with this lock
  * (`lock_moving`). The query does not wait for a transaction that moves a prompt, but returns null for the prompt. A
  * prompt that this transaction has written is already locked.
  */

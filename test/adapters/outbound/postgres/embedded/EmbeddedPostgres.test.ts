@@ -155,7 +155,7 @@ it("if the path of a directory is too long for a socket, processes connect throu
   assert.deepStrictEqual(found.filter(existsSync), [])
 })
 
-it("EmbeddedPostgres follows no link at the file lock of its directory", async () => {
+it("EmbeddedPostgres rejects a symbolic link in place of its lock file", async () => {
   const dataDir = await makeDirectory()
   const created = join(await makeDirectory(), "created")
   symlinkSync(created, join(dataDir, "lock"))

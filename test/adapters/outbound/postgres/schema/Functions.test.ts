@@ -14,7 +14,7 @@ import {
 
 const test = makeTest(it.live)
 
-test("no function of the schema can be made to use an object of its caller", function* () {
+test("the functions of the schema ignore the search_path of their caller", function* () {
   const sql = yield* connectClient(toDatabaseUrl(yield* makeMigratedDatabase(freshName())))
   const functions = yield* sql`select proname, proconfig, prosqlbody is not null as "bindsNames"
     from pg_proc where pronamespace = 'public'::regnamespace order by 1`
