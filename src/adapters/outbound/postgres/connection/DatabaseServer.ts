@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import { connect, type Socket } from "node:net"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
-import { makeColumnTypes } from "../driver/QueryPool.ts"
+import { makeColumnTypes } from "../driver/ColumnTypes.ts"
 import {
   connectTimeoutMs,
   describeSqlError,

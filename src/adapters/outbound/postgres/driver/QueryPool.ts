@@ -1,20 +1,18 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as RcMap from "effect/RcMap"
-import * as Result from "effect/Result"
+import * as Request from "effect/Request"
+import * as RequestResolver from "effect/RequestResolver"
 import type * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
-import { type Codec, encode, makeRegistry, OID, type Registry } from "@effect/sql-pg/PgTypes"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import {
@@ -22,38 +20,14 @@ import {
   connectTimeoutMs,
   isConnectionLost,
   poolExhaustedError,
+  responseTimeoutError,
+  responseTimeoutMs,
   type SqlErrorHandler
 } from "./SqlErrors.ts"
 
-/** Milliseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01. */
-const postgresEpoch = 946_684_800_000
-
-const timestampCodec: Codec<Timestamp> = {
-  encode: (value) => encode(Date.parse(value), OID.timestamptz),
-  decode: (bytes) => {
-    const micros = new DataView(bytes.buffer, bytes.byteOffset).getBigInt64(0)
-    return Result.succeed(toTimestamp(Number(micros / 1000n) + postgresEpoch))
-  }
-}
-
-const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
-
-/** The codec of `text`. The driver's own codec deletes a leading U+FEFF from a text that contains U+FFFD. */
-const textCodec: Codec<string> = {
-  encode: (value) => encode(value, OID.text),
-  decode: (bytes) => Result.succeed(utf8.decode(bytes))
-}
-
-/** Returns the driver's types, except that `timestamptz` is decoded to `Timestamp` and a text keeps every U+FEFF. */
-export const makeColumnTypes = (): Registry => {
-  const types = makeRegistry()
-  types.register(OID.timestamptz, timestampCodec, { arrayOid: OID.timestamptzArray })
-  types.register(OID.text, textCodec, { arrayOid: OID.textArray })
-  return types
-}
-
-/** A statement first waits for a permit of its workspace and for a connection, then runs. */
-type Phase = "waiting" | "running"
+/** How long a query may stay in each phase, in milliseconds. It first waits for a permit and a connection, then runs. */
+const phaseTimeoutMs = { waiting: connectTimeoutMs, running: responseTimeoutMs }
+type Phase = keyof typeof phaseTimeoutMs
 
 /** Registers the gauges of a pool, and returns the gauge of each phase. */
 const makeGauges = Effect.fnUntraced(function* (pool: string, maxConnections: number) {
@@ -76,18 +50,17 @@ interface PooledQuery {
   phase?: Phase | undefined
   /** True once the query has the permit of its workspace. */
   hasPermit: boolean
-  /** Fails the query. Runs when the query has waited for `connectTimeoutMs`. */
-  readonly failWaiting: () => void
+  /** Fails the query. Runs when a phase has exceeded its time. */
+  readonly fail: () => void
   timer?: NodeJS.Timeout
 }
 
 /**
  * Opens a pool of connections, which closes with the scope. Returns the function that runs queries on the pool.
  *
- * A query fails if it waits longer than `connectTimeoutMs` for a connection. If the caller of a running query is
- * interrupted, for example by its deadline, the pool discards the connection, because the server may be silently gone.
- * The connections must be multiplexed, because only multiplexed connections can be interrupted without waiting for the
- * server.
+ * A query fails if a phase exceeds its time. If a running query fails in this way or is interrupted, the pool discards
+ * the connection, because the server may be silently gone. The connections must be multiplexed, because only multiplexed
+ * connections can be interrupted without waiting for the server.
  *
  * @param name the pool's name in metrics
  * @param setUpSession runs once per connection. Succeeds with true if statements can be prepared in the session
@@ -101,7 +74,7 @@ export const makeQuery = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Query, SqlError, Scope.Scope> {
   const pool = yield* PgPool.make({ ...config, maxConnections })
   const gauges = yield* makeGauges(name, maxConnections)
-  const counts = { waiting: 0, running: 0 }
+  let running = 0
   // A slow statement blocks its whole connection. If there are several connections, one stays free for other workspaces.
   const permitsPerWorkspace = Math.max(1, maxConnections - 1)
   const permits = yield* RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(permitsPerWorkspace) })
@@ -113,7 +86,7 @@ export const makeQuery = Effect.fnUntraced(function* (
 
   const count = (phase: Phase | undefined, change: 1 | -1): void => {
     if (phase === undefined) return
-    counts[phase] += change
+    if (phase === "running") running += change
     gauges[phase].modifyUnsafe(change, metricRegistry)
   }
 
@@ -123,11 +96,13 @@ export const makeQuery = Effect.fnUntraced(function* (
     count(phase, 1)
     query.phase = phase
     clearTimeout(query.timer)
-    if (phase === "waiting") query.timer = setTimeout(query.failWaiting, connectTimeoutMs)
+    if (phase !== undefined) query.timer = setTimeout(query.fail, phaseTimeoutMs[phase])
   }
 
-  const findWaitError = ({ hasPermit }: PooledQuery): SqlError =>
-    hasPermit && counts.running < maxConnections ? connectTimeoutError : poolExhaustedError
+  const findTimeoutError = ({ phase, hasPermit }: PooledQuery): SqlError => {
+    if (phase === "running") return responseTimeoutError
+    return hasPermit && running < maxConnections ? connectTimeoutError : poolExhaustedError
+  }
 
   /**
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
@@ -180,20 +155,20 @@ export const makeQuery = Effect.fnUntraced(function* (
         const query: PooledQuery = {
           statement,
           hasPermit: false,
-          failWaiting: () => {
-            resume(Effect.fail(findWaitError(query)))
-            running.interruptUnsafe()
+          fail: () => {
+            resume(Effect.fail(findTimeoutError(query)))
+            fiber.interruptUnsafe()
           }
         }
         move(query, "waiting")
-        const running = Effect.runForkWith(context)(runWithPermit(query))
-        running.addObserver((exit) => {
+        const fiber = Effect.runForkWith(context)(runWithPermit(query))
+        fiber.addObserver((exit) => {
           move(query, undefined)
           resume(exit)
         })
         return Effect.sync(() => {
           move(query, undefined)
-          running.interruptUnsafe()
+          fiber.interruptUnsafe()
         })
       })
     )
@@ -204,19 +179,8 @@ export const makeQuery = Effect.fnUntraced(function* (
 /** Maximum number of keys of a statement. With more keys, PostgreSQL and this process would not work in parallel. */
 const maxBatchSize = 16
 
-interface Lookup<Key> {
-  readonly key: Key
-  readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
-}
-
-/** The lookups of a partition that share a statement. */
-interface Batch<Key> {
-  readonly partition: string
-  /** The lookups whose callers still wait. */
-  readonly lookups: Set<Lookup<Key>>
-  /** Runs the statement; undefined until the statement is sent. */
-  fiber?: Fiber.Fiber<unknown, Unavailable>
-}
+/** A request for the row of one key. */
+class Lookup<Key> extends Request.Class<{ readonly key: Key }, Row | undefined, Unavailable> {}
 
 const decodeRow = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
 
@@ -224,13 +188,9 @@ const decodeRow = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }
 export const decodeOrdinal = (row: Row): number => decodeRow(row).ordinal
 
 /**
- * Returns a function that reads one row by its key. A key is looked up immediately if no statement of its partition is
- * in flight. Otherwise, up to `maxBatchSize` keys of the partition that are requested in the same turn of the event
- * loop share a statement. This saves work, because an additional statement costs PostgreSQL and this process more than
- * an additional row. If all callers of a statement are interrupted, the statement is interrupted.
- *
- * Does not use Effect's `RequestResolver`, because its sets keep completed requests alive until the next full garbage
- * collection. This made the pauses of minor collections six times as long.
+ * Returns a function that reads one row by its key. Up to `maxBatchSize` keys of a partition that are requested in the
+ * same turn of the event loop share a statement. This saves work, because an additional statement costs PostgreSQL and
+ * this process more than an additional row.
  *
  * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
  * `ordinal` of a row is the position of its key, counted from 1.
@@ -241,53 +201,15 @@ export const makeBatchedLookup = <Key>(
   query: Query,
   makeStatement: (keys: ReadonlyArray<Key>) => Statement,
   partitionKey: (key: Key) => string
-): Effect.Effect<(key: Key) => Effect.Effect<Row | undefined, Unavailable>> =>
-  Effect.map(Effect.context<never>(), (context) => {
-    const fork = Effect.runForkWith(context)
-    /** The batches that are not sent yet, by partition. */
-    const openBatches = new Map<string, Batch<Key>>()
-    /** The number of statements in flight, by partition. */
-    const inFlight = new Map<string, number>()
-
-    const countInFlight = (partition: string, change: 1 | -1): void => {
-      const count = (inFlight.get(partition) ?? 0) + change
-      if (count === 0) inFlight.delete(partition)
-      else inFlight.set(partition, count)
-    }
-
-    /** Sends the statement of a batch, unless the statement is already sent or no caller waits for its rows. */
-    const send = (batch: Batch<Key>): void => {
-      if (batch.fiber !== undefined) return
-      openBatches.delete(batch.partition)
-      const lookups = [...batch.lookups]
-      if (lookups.length === 0) return
-      const statement = makeStatement(lookups.map(({ key }) => key))
-      const rowsByOrdinal = Effect.map(
-        query(statement),
-        (rows) => new Map(rows.map((row) => [decodeOrdinal(row), row]))
-      )
-      countInFlight(batch.partition, 1)
-      const fiber = fork(rowsByOrdinal)
-      batch.fiber = fiber
-      fiber.addObserver((exit) => {
-        countInFlight(batch.partition, -1)
-        for (const [index, { resume }] of lookups.entries())
-          resume(Exit.map(exit, (found) => found.get(index + 1)))
-      })
-    }
-
-    return (key) =>
-      Effect.callback((resume) => {
-        const lookup: Lookup<Key> = { key, resume }
-        const partition = partitionKey(key)
-        const batch = openBatches.get(partition) ?? { partition, lookups: new Set() }
-        openBatches.set(partition, batch)
-        batch.lookups.add(lookup)
-        if (!inFlight.has(partition) || batch.lookups.size === maxBatchSize) send(batch)
-        else if (batch.lookups.size === 1) setImmediate(send, batch)
-        return Effect.sync(() => {
-          batch.lookups.delete(lookup)
-          if (batch.lookups.size === 0) batch.fiber?.interruptUnsafe()
-        })
-      })
-  })
+): ((key: Key) => Effect.Effect<Row | undefined, Unavailable>) => {
+  const resolver = RequestResolver.makeGrouped<Lookup<Key>, string>({
+    key: ({ request }) => partitionKey(request.key),
+    resolver: Effect.fnUntraced(function* (lookups) {
+      const rows = yield* query(makeStatement(lookups.map(({ request }) => request.key)))
+      const rowsByOrdinal = new Map(rows.map((row) => [decodeOrdinal(row), row]))
+      for (const [index, lookup] of lookups.entries())
+        lookup.completeUnsafe(Exit.succeed(rowsByOrdinal.get(index + 1)))
+    })
+  }).pipe(RequestResolver.batchN(maxBatchSize))
+  return (key) => Effect.request(new Lookup<Key>({ key }), resolver)
+}

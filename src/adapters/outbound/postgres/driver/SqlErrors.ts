@@ -13,11 +13,17 @@ export const connectTimeoutMs = 1000
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
 export const statementTimeoutMs = 3000
 
+/** After this time in milliseconds, a server that has not responded to a statement is treated as lost. */
+export const responseTimeoutMs = statementTimeoutMs + 1000
+
 export const makeConnectionError = (message: string): SqlError =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
 
 /** No connection was established within `connectTimeoutMs`. */
 export const connectTimeoutError = makeConnectionError("no connection was made in time")
+
+/** The server did not respond to a statement within `responseTimeoutMs`. */
+export const responseTimeoutError = makeConnectionError("the server did not respond in time")
 
 /** No connection became free within `connectTimeoutMs`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")

@@ -38,7 +38,7 @@ const makeKeyStore = Effect.gen(function* () {
   const database = yield* Database
   // All keys are in one partition, because the workspace of a key is unknown before the lookup, and all lookups are
   // equally fast.
-  const findRow = yield* makeBatchedLookup(database.queryKeys, selectKeysByHash, () => "keys")
+  const findRow = makeBatchedLookup(database.queryKeys, selectKeysByHash, () => "keys")
   const usageWriter = yield* makeKeyUsageWriter
   yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(usageWriter.flush, lastFlushTimeout)))
   yield* Effect.forkScoped(Effect.repeat(usageWriter.flush, Schedule.spaced(flushInterval)))

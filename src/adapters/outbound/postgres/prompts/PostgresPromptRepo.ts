@@ -205,8 +205,8 @@ const makePromptRepo = Effect.gen(function* () {
   const { queryReads } = yield* Database
   // A slow statement of one workspace must not delay other workspaces.
   const partitionKey = ({ workspace }: PromptKey) => workspace
-  const getPromptRow = yield* makeBatchedLookup(queryReads, selectPromptsByKey, partitionKey)
-  const getSourceRow = yield* makeBatchedLookup(queryReads, selectSources, partitionKey)
+  const getPromptRow = makeBatchedLookup(queryReads, selectPromptsByKey, partitionKey)
+  const getSourceRow = makeBatchedLookup(queryReads, selectSources, partitionKey)
 
   const repo = PromptRepo.of({
     list: (workspace, filter, page) =>
