@@ -14,8 +14,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
-    globalSetup: ["test/support/startServer.ts", "test/support/bundleProgram.ts"],
-    setupFiles: ["test/support/expectNoLeaks.ts"],
+    globalSetup: ["test/support/setup/startServer.ts", "test/support/setup/bundleProgram.ts"],
+    setupFiles: ["test/support/setup/expectNoLeaks.ts"],
     // The test files of a worker share the modules that they import. Only test files and setup files may register hooks.
     isolate: false,
     // Some test files mostly wait for processes or compilers. Others use a whole core.

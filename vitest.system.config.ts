@@ -11,12 +11,12 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     globalSetup: [
-      "test/support/programs/requirePrograms.ts",
-      "test/support/startDebianServer.ts",
-      "test/support/startServer.ts",
-      "test/support/bundleProgram.ts"
+      "test/support/setup/requirePrograms.ts",
+      "test/support/setup/startDebianServer.ts",
+      "test/support/setup/startServer.ts",
+      "test/support/setup/bundleProgram.ts"
     ],
-    setupFiles: ["test/support/expectNoLeaks.ts"],
+    setupFiles: ["test/support/setup/expectNoLeaks.ts"],
     maxWorkers: 2
   }
 })

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { makeTenant, prompt } from "../../test/support/archives.ts"
-import { connectTo, postgresEnv } from "../../test/support/database.ts"
-import { connectClient } from "../../test/support/postgres.ts"
-import { runService, startService, unlimited } from "../../test/support/service.ts"
+import { connectTo, postgresEnv } from "../../test/support/database/connection.ts"
+import { connectClient } from "../../test/support/database/server.ts"
+import { runService, startService, unlimited } from "../../test/support/services/startService.ts"
 
 /** A GET request, or a POST request if it has a body. */
 interface LargeRequest {

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import { createPromptApi } from "../../src/index.ts"
 import { type PoolMode, runPgBouncer } from "../../test/support/database/pgbouncer.ts"
-import { postgresEnv } from "../../test/support/database.ts"
-import { freePort } from "../../test/support/ports.ts"
-import { connectClient, proxyToUrl } from "../../test/support/postgres.ts"
-import { endProcess } from "../../test/support/programs/programs.ts"
-import { startService, unlimited } from "../../test/support/service.ts"
+import { postgresEnv } from "../../test/support/database/connection.ts"
+import { freePort } from "../../test/support/network/ports.ts"
+import { connectClient, proxyToUrl } from "../../test/support/database/server.ts"
+import { endProcess } from "../../test/support/programs/startProgram.ts"
+import { startService, unlimited } from "../../test/support/services/startService.ts"
 
 /** An instance of the service: a process that can be replaced by another process on the same port. */
 export type Instance = Effect.Success<ReturnType<typeof startInstance>>

@@ -10,8 +10,8 @@ import { setTimeout } from "node:timers/promises"
 import { PromptClient } from "../../client/src/index.ts"
 import { defaultRateLimits } from "../../src/application/Admission.ts"
 import { key, prompt, sample } from "../../test/support/archives.ts"
-import { connectTo, postgresEnv } from "../../test/support/database.ts"
-import { freePort } from "../../test/support/ports.ts"
+import { connectTo, postgresEnv } from "../../test/support/database/connection.ts"
+import { freePort } from "../../test/support/network/ports.ts"
 import { acquireService, type Run } from "./run.ts"
 
 const clientCount = 2_000

@@ -9,10 +9,10 @@ import { setTimeout } from "node:timers/promises"
 import { sample } from "../../test/support/archives.ts"
 import { type Reply, read } from "../../test/support/clients/read.ts"
 import { freshCluster } from "../../test/support/database/cluster.ts"
-import { connectTo } from "../../test/support/database.ts"
+import { connectTo } from "../../test/support/database/connection.ts"
 import { isFromBefore, makeOutageTenant, startOutageLoad, warm } from "../../test/support/services/outage.ts"
-import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/postgres.ts"
-import type { Service } from "../../test/support/service.ts"
+import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/database/server.ts"
+import type { Service } from "../../test/support/services/startService.ts"
 import { acquireService, p99, type Run } from "./run.ts"
 
 /** How long the load runs before each outage, in milliseconds. */

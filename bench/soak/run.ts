@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Reply } from "../../test/support/clients/read.ts"
-import { startService } from "../../test/support/service.ts"
+import { startService } from "../../test/support/services/startService.ts"
 import { quantile } from "../load.ts"
 
 /** A run of one kind of stress. */

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { PromptType } from "../../src/domain/Prompt.ts"
 import * as Resolution from "../../src/domain/Resolution.ts"
-import { overrides, text } from "../../test/support/slots.ts"
+import { overrides, text } from "../../test/support/generatedTexts.ts"
 import {
   fillSlots,
   MissingVariablesError,

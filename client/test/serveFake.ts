@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { onTestFinished } from "vitest"
-import { makeResources } from "../../test/support/database.ts"
-import { listenOnFreePort } from "../../test/support/ports.ts"
+import { makeResources } from "../../test/support/database/connection.ts"
+import { listenOnFreePort } from "../../test/support/network/ports.ts"
 import type { FakeService } from "../src/testing.ts"
 
 export type Handler<A = void> = (request: IncomingMessage, response: ServerResponse) => A

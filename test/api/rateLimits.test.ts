@@ -5,7 +5,7 @@ import { type ObservedService, startObservedService } from "../support/services/
 import { call, callStateless } from "../support/clients/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { read, sendWait } from "../support/clients/read.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { expectError } from "./expectations.ts"
 import { expectDocumented } from "./openapi/document.ts"
 import { authorize, endpointTargets } from "./startApi.ts"

@@ -4,8 +4,8 @@ import { key } from "../support/archives.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
-import { runService, unlimited } from "../support/service.ts"
-import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
+import { runService, unlimited } from "../support/services/startService.ts"
+import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { expectDocumented } from "./openapi/document.ts"
 

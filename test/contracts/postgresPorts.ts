@@ -13,7 +13,7 @@ import { testImport } from "./WorkspaceStore/Import.ts"
 import { testKeys } from "./WorkspaceStore/Keys.ts"
 import { loadArchive } from "../support/archives.ts"
 import { workspaceStore } from "../support/database/workspaceStore.ts"
-import type { migratedDatabase } from "../support/postgres.ts"
+import type { migratedDatabase } from "../support/database/server.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, PostgresKeyStore.layer, workspaceStore)
 

@@ -2,8 +2,14 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { runProcess, type Service, sourceProgram, startService, unlimited } from "../support/service.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import {
+  runProcess,
+  type Service,
+  sourceProgram,
+  startService,
+  unlimited
+} from "../support/services/startService.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../support/testDirectory.ts"
 import { readDocument, root } from "./markdown.ts"
 

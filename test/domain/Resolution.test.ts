@@ -6,7 +6,7 @@ import type { PromptId } from "../../src/domain/Prompt.ts"
 import { fillSlots, type SourceFragment, ResolvedTooLarge, resolve } from "../../src/domain/Resolution.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { newId } from "../support/archives.ts"
-import { overrides, text } from "../support/slots.ts"
+import { overrides, text } from "../support/generatedTexts.ts"
 
 const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>) => ({
   id: newId<PromptId>(),

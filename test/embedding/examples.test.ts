@@ -9,8 +9,8 @@ import { getSource } from "../../src/adapters/outbound/memory/MemoryPromptRepo.t
 import { resolve } from "../../src/domain/Resolution.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
 import { makeLinkedProject, run } from "../support/programs/packages.ts"
-import { freePort } from "../support/ports.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { freePort } from "../support/network/ports.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const examples = join(import.meta.dirname, "../../examples")
 

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
 import { newId, sample } from "../support/archives.ts"
-import { postgresEnv } from "../support/database.ts"
-import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
-import { run, runService, startService } from "../support/service.ts"
-import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
+import { postgresEnv } from "../support/database/connection.ts"
+import { freshName, onServer, toDatabaseUrl } from "../support/database/server.ts"
+import { run, runService, startService } from "../support/services/startService.ts"
+import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const tenant = sample()
 const [greeting] = tenant.archive.prompts

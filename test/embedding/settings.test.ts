@@ -6,7 +6,7 @@ import {
   type PromptApiOptions
 } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const tenant = sample()
 const path = `/api/v1/prompts/${tenant.archive.prompts[0]!.id}`

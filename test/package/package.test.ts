@@ -6,7 +6,7 @@ import { embeddedVersion } from "../../src/adapters/outbound/postgres/embedded/P
 import { makeDemoTenant } from "../api/startApi.ts"
 import { bin, install, installNode, makeProject, pack, run } from "../support/programs/packages.ts"
 import { makeTestDirectory } from "../support/testDirectory.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../..")
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { makeTenant, newId } from "../../support/archives.ts"
 import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
-import { type Service, startService } from "../../support/service.ts"
+import { type Service, startService } from "../../support/services/startService.ts"
 import { expectError, unavailable } from "../expectations.ts"
 import { authorize, endpointTargets } from "../startApi.ts"
 import { expectDocumented } from "./document.ts"

@@ -9,8 +9,8 @@ import type { ConnectionLimits } from "../../../src/adapters/inbound/http/transp
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { read } from "../../support/clients/read.ts"
-import { startService } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { startService } from "../../support/services/startService.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 /** Returns the client port of each connection that a server process still holds open on its port. */
 const findHeldConnections = (serverPort: number): ReadonlySet<number> => {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { expect, it } from "vitest"
 import { parse } from "yaml"
 import { makeFailure, makeSuccess, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
-import { currentProgram } from "../../support/service.ts"
+import { currentProgram } from "../../support/services/startService.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const example = join(import.meta.dirname, "../../../examples/prompts-as-files")

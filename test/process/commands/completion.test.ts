@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { currentProgram, runProcess } from "../../support/service.ts"
+import { currentProgram, runProcess } from "../../support/services/startService.ts"
 
 it.each([
   ["prompt-retrieval ke\t", "keys"],

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import { postgresEnv } from "../../support/database.ts"
-import { run } from "../../support/service.ts"
+import { postgresEnv } from "../../support/database/connection.ts"
+import { run } from "../../support/services/startService.ts"
 import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
-import { makeAcquire } from "../../support/testDatabase.ts"
+import { makeAcquire } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const acquire = makeAcquire()

@@ -6,8 +6,8 @@ import { expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
 import { makeFailure, makeSuccess, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
-import { currentProgram, runProcess } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { currentProgram, runProcess } from "../../support/services/startService.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const scratch = makeTestDirectory("imports-")

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
 import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
-import { currentProgram, runProcess } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { currentProgram, runProcess } from "../../support/services/startService.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const scratch = makeTestDirectory("output-")

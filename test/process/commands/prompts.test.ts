@@ -12,7 +12,7 @@ import {
 } from "../../support/archives.ts"
 import { lockTables } from "../../support/database/locks.ts"
 import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 const agent = demo.prompts[0]!
 

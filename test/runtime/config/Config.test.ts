@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { expect, it } from "vitest"
 import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environment.ts"
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
-import { run } from "../../support/service.ts"
+import { run } from "../../support/services/startService.ts"
 
 /** Each variable, its setting, the default of the setting, and a text with its value. */
 const settings: ReadonlyArray<

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { findSimilarNames } from "../../../src/runtime/config/SimilarNames.ts"
-import { run } from "../../support/service.ts"
+import { run } from "../../support/services/startService.ts"
 
 it.each([
   ["DATABASE_URI", "DATABASE_URL"],

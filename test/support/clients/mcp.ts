@@ -1,4 +1,4 @@
-import type { Service } from "../service.ts"
+import type { Service } from "../services/startService.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary parts of results
 export type Json = any

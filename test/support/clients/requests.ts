@@ -1,5 +1,5 @@
 import { expect } from "vitest"
-import type { Service } from "../service.ts"
+import type { Service } from "../services/startService.ts"
 
 /** Sends one request, over a connection that may be reused. */
 export const send = async (

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
-import { connectTo } from "../database.ts"
-import { freePort } from "../ports.ts"
-import { adaptConfig, runHaproxy } from "../programs/programs.ts"
-import { run, type Service } from "../service.ts"
+import { connectTo } from "./connection.ts"
+import { freePort } from "../network/ports.ts"
+import { adaptConfig, runHaproxy } from "../programs/startProgram.ts"
+import { run, type Service } from "../services/startService.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
 
 /** The servers use a time zone other than UTC, so that tests fail if the service depends on the servers' time zone. */

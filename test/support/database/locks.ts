@@ -2,8 +2,8 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { makeResources } from "../database.ts"
-import { connectClient } from "../postgres.ts"
+import { makeResources } from "./connection.ts"
+import { connectClient } from "./server.ts"
 
 /** The tables that prompt reads use, except tables that key lookups also use. */
 export const promptTables =

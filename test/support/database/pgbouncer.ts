@@ -1,8 +1,8 @@
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { freePort } from "../ports.ts"
-import { endProcess, startProgram } from "../programs/programs.ts"
+import { freePort } from "../network/ports.ts"
+import { endProcess, startProgram } from "../programs/startProgram.ts"
 import { temporaryDirectory } from "../testDirectory.ts"
 
 /** How long a client keeps a server connection. */

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as PostgresWorkspaceStore from "../../../src/adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
 import { Actor, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import { connect, connectClient, freshName, makeMigratedDatabase, toDatabaseUrl } from "../postgres.ts"
+import { connect, connectClient, freshName, makeMigratedDatabase, toDatabaseUrl } from "./server.ts"
 
 /** The workspace store of a database. The audit log names the actor `unknown`. */
 export const workspaceStore = Layer.provide(PostgresWorkspaceStore.layer, Layer.succeed(Actor, "unknown"))

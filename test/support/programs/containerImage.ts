@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from "nod
 import { basename, dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import { temporaryDirectory } from "../testDirectory.ts"
-import { programPath } from "./programs.ts"
+import { programPath } from "./startProgram.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const certificates = "/etc/ssl/certs/ca-certificates.crt"

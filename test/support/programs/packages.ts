@@ -11,7 +11,7 @@ import {
 } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
-import { type CommandResult, runProcess } from "../service.ts"
+import { type CommandResult, runProcess } from "../services/startService.ts"
 import { makeTestDirectory } from "../testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")

@@ -1,9 +1,9 @@
 import { once } from "node:events"
 import { connect } from "node:net"
 import * as Effect from "effect/Effect"
-import { freePort } from "../ports.ts"
+import { freePort } from "../network/ports.ts"
 import { temporaryDirectory } from "../testDirectory.ts"
-import { endProcess, startProgram } from "./programs.ts"
+import { endProcess, startProgram } from "./startProgram.ts"
 
 /** Sends one command and QUIT over a new connection and returns the reply to the command. */
 const ask = async (port: number, command: string): Promise<string> => {

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
-import { listenOnFreePort } from "../ports.ts"
+import { listenOnFreePort } from "../network/ports.ts"
 
 interface Attribute {
   readonly key: string

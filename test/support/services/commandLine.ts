@@ -10,7 +10,7 @@ import { CommandOperations } from "../../../src/adapters/inbound/cli/CommandOper
 import { Stdout } from "../../../src/adapters/inbound/cli/output/Output.ts"
 import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
 import { readConfig } from "../../../src/runtime/config/Config.ts"
-import { type CommandResult, run } from "../service.ts"
+import { type CommandResult, run } from "./startService.ts"
 
 /** The URL of a database that cannot be reached. */
 const nowhere = "postgres://postgres@127.0.0.1:9/none"

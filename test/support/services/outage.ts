@@ -2,7 +2,7 @@ import { fragment, fragmentBinding, prompt, sample, version } from "../archives.
 import { startLoad } from "../clients/load.ts"
 import { type Reply, read } from "../clients/read.ts"
 import { uncachedPath } from "../clients/requests.ts"
-import type { Service } from "../service.ts"
+import type { Service } from "./startService.ts"
 
 // Clients that read from several services before and during an outage of the database. A known read is a read to which
 // a service has responded before the outage. No client has sent an unknown read before.

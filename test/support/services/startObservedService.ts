@@ -1,8 +1,8 @@
 import { collector } from "./collector.ts"
-import { makeResources } from "../database.ts"
-import { searchForLeaks } from "../leaks.ts"
-import { freePort } from "../ports.ts"
-import { type Service, startService } from "../service.ts"
+import { makeResources } from "../database/connection.ts"
+import { searchForLeaks } from "./secrets.ts"
+import { freePort } from "../network/ports.ts"
+import { type Service, startService } from "./startService.ts"
 
 export interface ObservedService extends Service {
   readonly metricsPort: string

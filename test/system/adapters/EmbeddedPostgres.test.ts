@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { run } from "../../support/service.ts"
+import { run } from "../../support/services/startService.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const dataDir = makeTestDirectory("embedded-root-")

@@ -6,7 +6,7 @@ import { Database } from "../../../src/adapters/outbound/postgres/Database.ts"
 import { migrate } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { testPorts } from "../../contracts/postgresPorts.ts"
 import { runPgBouncer } from "../../support/database/pgbouncer.ts"
-import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
+import { freshDatabase, toDatabaseUrl } from "../../support/database/server.ts"
 
 /** A migrated database behind PgBouncer. The process may open only the smallest allowed number of connections. */
 const pooledDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(

@@ -11,11 +11,11 @@ import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { sample } from "../../support/archives.ts"
 import { send } from "../../support/clients/requests.ts"
-import { connectTo, postgresEnv } from "../../support/database.ts"
+import { connectTo, postgresEnv } from "../../support/database/connection.ts"
 import { makeTest } from "../../support/makeTest.ts"
 import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
-import { makeAcquire } from "../../support/testDatabase.ts"
-import { runService, startService } from "../../support/service.ts"
+import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { runService, startService } from "../../support/services/startService.ts"
 
 const now = 29_000_000 * 60_000
 const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`

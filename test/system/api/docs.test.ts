@@ -3,9 +3,9 @@ import { beforeAll, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import { makeAcquire } from "../../support/testDatabase.ts"
+import { makeAcquire } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
-import { runService, type Service } from "../../support/service.ts"
+import { runService, type Service } from "../../support/services/startService.ts"
 
 const perProcess = 10
 const publicUrl = "https://prompts.example.com/base"

@@ -8,7 +8,7 @@ import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environm
 import { connectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
 import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { bin, run } from "../../support/programs/packages.ts"
-import { programPath } from "../../support/programs/programs.ts"
+import { programPath } from "../../support/programs/startProgram.ts"
 import { promtool } from "../../support/programs/monitoring.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
 

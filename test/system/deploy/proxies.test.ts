@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { programPath } from "../../support/programs/programs.ts"
+import { programPath } from "../../support/programs/startProgram.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 

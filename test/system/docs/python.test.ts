@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from "vitest"
 import { serveFake } from "../../../client/test/serveFake.ts"
 import { FakeService } from "../../../client/src/testing.ts"
 import { startDemoApi } from "../../api/startApi.ts"
-import { programPath } from "../../support/programs/programs.ts"
+import { programPath } from "../../support/programs/startProgram.ts"
 
 const examples = join(import.meta.dirname, "../../../examples")
 

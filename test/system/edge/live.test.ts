@@ -3,8 +3,8 @@ import { type FetchInit, PromptClient } from "../../../client/src/index.ts"
 import { sample } from "../../support/archives.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { startNginx, startVarnish } from "../../support/programs/edge.ts"
-import { runService, type Service, startService, unlimited } from "../../support/service.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
+import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 const { archive, keys } = sample()
 const prompts = archive.prompts.filter(({ is_archived }) => !is_archived).map(({ id }) => id)

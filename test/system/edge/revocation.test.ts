@@ -9,8 +9,8 @@ import {
   startOrigin,
   startVarnish
 } from "../../support/programs/edge.ts"
-import { forwardingProxy } from "../../support/programs/forwardingProxy.ts"
-import { makeAcquire } from "../../support/testDatabase.ts"
+import { forwardingProxy } from "../../support/network/forwardingProxy.ts"
+import { makeAcquire } from "../../support/database/testDatabase.ts"
 
 /**
  * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.

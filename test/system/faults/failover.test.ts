@@ -4,11 +4,11 @@ import { startLoad } from "../../support/clients/load.ts"
 import type { Reply } from "../../support/clients/read.ts"
 import { uncachedPath } from "../../support/clients/requests.ts"
 import { followPrimary, type Pair, startPair } from "../../support/database/failover.ts"
-import { connectTo } from "../../support/database.ts"
-import { freePort } from "../../support/ports.ts"
-import { runService, type Service, startService, unlimited } from "../../support/service.ts"
+import { connectTo } from "../../support/database/connection.ts"
+import { freePort } from "../../support/network/ports.ts"
+import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
 import { readMetric } from "../../support/services/metrics.ts"
-import { makeAcquire } from "../../support/testDatabase.ts"
+import { makeAcquire } from "../../support/database/testDatabase.ts"
 
 const pollOptions = { interval: 20 }
 

@@ -2,10 +2,10 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Reply, read } from "../../support/clients/read.ts"
 import { isFromBefore, makeOutageTenant, startOutageLoad, warm } from "../../support/services/outage.ts"
-import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
-import { runService, type Service, unlimited } from "../../support/service.ts"
+import { type Proxy, proxyToUrl } from "../../support/database/server.ts"
+import { runService, type Service, unlimited } from "../../support/services/startService.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 /** The OUTAGE_MAX_AGE of the service, in milliseconds. */
 const maxAgeMs = 10_000

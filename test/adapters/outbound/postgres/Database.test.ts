@@ -10,7 +10,7 @@ import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
 import { collectLog } from "../../../support/collectLog.ts"
-import { listenOnFreePort } from "../../../support/ports.ts"
+import { listenOnFreePort } from "../../../support/network/ports.ts"
 import { makeTest } from "../../../support/makeTest.ts"
 import {
   emptyDatabase,
@@ -18,7 +18,7 @@ import {
   onServer,
   proxyToUrl,
   toDatabaseUrl
-} from "../../../support/postgres.ts"
+} from "../../../support/database/server.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
 const read = (text: string) =>

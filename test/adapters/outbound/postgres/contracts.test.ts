@@ -1,4 +1,4 @@
 import { testPorts } from "../../../contracts/postgresPorts.ts"
-import { migratedDatabase } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/database/server.ts"
 
 testPorts("PostgreSQL", migratedDatabase)

@@ -17,7 +17,7 @@ import {
 import { waitForBlocked } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
-import { migratedDatabase } from "../../../../support/postgres.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
   `00000000-0000-4000-800${kind}-00000000000${index}` as A

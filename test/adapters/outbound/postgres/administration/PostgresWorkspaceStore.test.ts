@@ -40,7 +40,7 @@ import {
   workspace
 } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
-import { migratedDatabase } from "../../../../support/postgres.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 const store = Layer.provideMerge(workspaceStore, migratedDatabase)

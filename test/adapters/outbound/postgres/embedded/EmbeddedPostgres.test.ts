@@ -14,9 +14,9 @@ import { join } from "node:path"
 import { afterAll, assert, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { copyPackage } from "../../../../../src/adapters/outbound/postgres/embedded/PostgresPrograms.ts"
-import { makeResources } from "../../../../support/database.ts"
-import { connectClient } from "../../../../support/postgres.ts"
-import { run } from "../../../../support/service.ts"
+import { makeResources } from "../../../../support/database/connection.ts"
+import { connectClient } from "../../../../support/database/server.ts"
+import { run } from "../../../../support/services/startService.ts"
 import { temporaryDirectory } from "../../../../support/testDirectory.ts"
 
 const resources = makeResources()

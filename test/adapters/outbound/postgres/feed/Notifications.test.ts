@@ -6,7 +6,7 @@ import { openSessions } from "../../../../support/database/interleave.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
-import { migratedDatabase } from "../../../../support/postgres.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 
 const database = workspaceStore.pipe(Layer.provideMerge(migratedDatabase))
 

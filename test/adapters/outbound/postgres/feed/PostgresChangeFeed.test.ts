@@ -17,7 +17,7 @@ import {
   onServer,
   proxyToUrl,
   toDatabaseUrl
-} from "../../../../support/postgres.ts"
+} from "../../../../support/database/server.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 /** Waits until a condition holds; the timeout of the test is the limit. */

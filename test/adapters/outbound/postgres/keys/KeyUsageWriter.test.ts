@@ -9,7 +9,7 @@ import { toTimestamp } from "../../../../../src/domain/Timestamp.ts"
 import { loadArchive, archive, key, newId, user, workspace } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
-import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/postgres.ts"
+import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/database/server.ts"
 import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)

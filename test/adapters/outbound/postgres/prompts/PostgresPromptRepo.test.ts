@@ -11,7 +11,7 @@ import { Version, type VersionNumber } from "../../../../../src/domain/Version.t
 import { oneOfEach } from "../../../../contracts/WorkspaceStore/support.ts"
 import { loadArchive } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
-import { migratedDatabase } from "../../../../support/postgres.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, workspaceStore).pipe(

@@ -10,7 +10,7 @@ import {
   freshRole,
   makeMigratedDatabase,
   toDatabaseUrl
-} from "../../../../support/postgres.ts"
+} from "../../../../support/database/server.ts"
 
 const test = makeTest(it.live)
 

@@ -10,7 +10,7 @@ import { countJsonBytes, maxInt32, minInt32, sizes } from "../../../../../src/do
 import * as domain from "../../../../../src/domain/Workspace.ts"
 import { texts } from "../../../../support/archives.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
-import { migratedDatabase } from "../../../../support/postgres.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 
 const id = (index: number) => `00000000-0000-4000-8000-00000000000${index}`
 

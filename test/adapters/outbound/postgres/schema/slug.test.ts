@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { toSlug } from "../../../../../src/domain/PromptName.ts"
 import { sizes } from "../../../../../src/domain/Sizes.ts"
 import { texts } from "../../../../support/archives.ts"
-import { migratedDatabase } from "../../../../support/postgres.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 
 /** Characters for which normalization, case or the end of the slug matters. */
 const characters = Array.from(

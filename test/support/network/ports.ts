@@ -2,7 +2,7 @@ import { once } from "node:events"
 import type { AddressInfo, Server, Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { isListening } from "./programs/programs.ts"
+import { isListening } from "../programs/startProgram.ts"
 
 /** The ports that `freePort` draws from. By default, Linux uses ports from 32,768 for outgoing connections. */
 const firstPort = 10_000

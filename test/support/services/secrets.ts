@@ -1,5 +1,5 @@
-import type { Archive } from "../../src/application/transfer/Archive.ts"
-import demo from "../../src/demo/workspace.json" with { type: "json" }
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import demo from "../../../src/demo/workspace.json" with { type: "json" }
 
 /** A word that tests put into parts of requests and into passwords. No service may write the word. */
 export const canary = "s3cret"

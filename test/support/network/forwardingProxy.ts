@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders, request as send } from "node:http"
-import { listenOnFreePort } from "../ports.ts"
+import { listenOnFreePort } from "./ports.ts"
 
 interface Forwarding {
   /** Returns the headers to send instead of those of a request or of a response. */

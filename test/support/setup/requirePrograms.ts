@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
-import { programPath } from "./programs.ts"
-import { toolsDirectory } from "./tools.ts"
+import { programPath } from "../programs/startProgram.ts"
+import { toolsDirectory } from "../programs/tools.ts"
 
 /** The programs that the system tests start, with the packages of Debian that contain them. */
 const packages: Readonly<Record<string, string>> = {

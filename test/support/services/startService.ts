@@ -3,12 +3,12 @@ import { once } from "node:events"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { searchForLeaks } from "./leaks.ts"
-import { freePort } from "./ports.ts"
-import { startUntilReady } from "./programs/programs.ts"
+import { searchForLeaks } from "./secrets.ts"
+import { freePort } from "../network/ports.ts"
+import { startUntilReady } from "../programs/startProgram.ts"
 
 /** The program of this checkout, from its sources. */
-export const sourceProgram = join(import.meta.dirname, "../../src/main.ts")
+export const sourceProgram = join(import.meta.dirname, "../../../src/main.ts")
 
 /** The program of this checkout: in vitest, the bundle of `bundleProgram.ts`, and otherwise the sources. */
 export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import { freshCluster } from "./database/cluster.ts"
+import { freshCluster } from "../database/cluster.ts"
 
 /** Provides a server of Debian's PostgreSQL to the tests, unless TEST_DATABASE_URL names another server. */
 export const setup = async (): Promise<(() => Promise<void>) | undefined> => {

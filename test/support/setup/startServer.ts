@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
-import { open } from "../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
-import { migrate } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import { connect, freshName, onServer } from "./postgres.ts"
-import { temporaryDirectory } from "./testDirectory.ts"
+import { open } from "../../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
+import { migrate } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
+import { connect, freshName, onServer } from "../database/server.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 
 /** The settings of the server, for speed and for tests that run at the same time. */
 const settings = [

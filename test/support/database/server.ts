@@ -8,9 +8,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { makeDatabaseServer } from "../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
-import { Database } from "../../src/adapters/outbound/postgres/Database.ts"
-import { listenOnFreePort } from "./ports.ts"
+import { makeDatabaseServer } from "../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
+import { Database } from "../../../src/adapters/outbound/postgres/Database.ts"
+import { listenOnFreePort } from "../network/ports.ts"
 
 /** Returns the URL of a database on the server of the tests (`startServer.ts`), for another role if `role` is given. */
 export const toDatabaseUrl = (database: string, role?: string): string => {

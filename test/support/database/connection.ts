@@ -4,11 +4,11 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
-import { Actor, Administration, administrationLayer } from "../../src/administration.ts"
-import type { Archive } from "../../src/application/transfer/Archive.ts"
-import { type DatabaseOptions, databaseLayer } from "../../src/index.ts"
-import { recordImported } from "./leaks.ts"
-import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
+import { Actor, Administration, administrationLayer } from "../../../src/administration.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import { type DatabaseOptions, databaseLayer } from "../../../src/index.ts"
+import { recordImported } from "../services/secrets.ts"
+import { freshDatabase, toDatabaseUrl } from "./server.ts"
 
 /** Creates an empty database. Returns the variable that selects the database. Closing the scope drops the database. */
 export const postgresEnv = Effect.map(

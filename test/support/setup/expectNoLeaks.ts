@@ -1,9 +1,9 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, expect } from "vitest"
-import { removeTestDirectories } from "./testDirectory.ts"
+import { removeTestDirectories } from "../testDirectory.ts"
 
 // After each test file, none of its timers, servers, connections and child processes keeps this process alive.
-// `service.ts` expects the same of the services.
+// `startService.ts` expects the same of the services.
 
 /** The pipes are those of this process, such as stdin. A child process is a resource itself. */
 const listResources = (): Array<string> =>

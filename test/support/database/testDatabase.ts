@@ -1,8 +1,8 @@
 import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll } from "vitest"
-import type { Archive } from "../../src/application/transfer/Archive.ts"
-import { connectTo, makeResources } from "./database.ts"
-import { freshName, makeMigratedDatabase, toDatabaseUrl } from "./postgres.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import { connectTo, makeResources } from "./connection.ts"
+import { freshName, makeMigratedDatabase, toDatabaseUrl } from "./server.ts"
 
 type Connection = Effect.Success<ReturnType<typeof connectTo>>
 
