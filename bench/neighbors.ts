@@ -11,7 +11,7 @@
  */
 import { writeFileSync } from "node:fs"
 import { setTimeout } from "node:timers/promises"
-import { makeResources } from "../test/support/database/connection.ts"
+import { makeResources } from "../test/support/makeResources.ts"
 import { burstSize, kinds, runNeighbors } from "./neighbors/tenants.ts"
 import { readMemoryMiB } from "./command.ts"
 import { startGenerator } from "./load.ts"

@@ -8,7 +8,7 @@
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/oracle.ts [--seconds 3600] [--seed N]
  */
 import { parseArgs } from "node:util"
-import { makeResources } from "../test/support/database/connection.ts"
+import { makeResources } from "../test/support/makeResources.ts"
 import { report, summarize } from "./oracle/Report.ts"
 import { runHistory } from "./oracle/Run.ts"
 import { startStage } from "./oracle/Stage.ts"

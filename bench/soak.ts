@@ -6,7 +6,7 @@
  *     npm run soak -- [--outage | --herd] [--seconds N]
  */
 import { parseArgs } from "node:util"
-import { makeResources } from "../test/support/database/connection.ts"
+import { makeResources } from "../test/support/makeResources.ts"
 import { endurance } from "./soak/endurance.ts"
 import { herd } from "./soak/herd.ts"
 import { outage } from "./soak/outage.ts"

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { onTestFinished } from "vitest"
-import { makeResources } from "../../test/support/database/connection.ts"
+import { makeResources } from "../../test/support/makeResources.ts"
 import { listenOnFreePort } from "../../test/support/network/ports.ts"
 import type { FakeService } from "../src/testing.ts"
 

@@ -4,20 +4,19 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
-import { type Proxy, proxyToUrl } from "../support/database/server.ts"
+import { type Proxy, proxyToUrl } from "../support/network/tcpProxy.ts"
 import { runService, unlimited } from "../support/services/startService.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
 import { outageStatus } from "../support/services/outage.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
-import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts
 const base = `/api/v1/prompts/${greeting!.id}`
 const authorization = `Authorization: Bearer ${keys.active.plaintext}`
 
-const { env, sql } = makeTestDatabase([archive])
-const acquire = makeAcquire()
+const { env, sql, acquire } = makeTestDatabase([archive])
 let proxy: Proxy
 let service: ObservedService
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { runService, unlimited } from "../support/services/startService.ts"
-import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { expectDocumented } from "./openapi/document.ts"
 
@@ -17,8 +17,7 @@ export const startApi = (
   archives: ReadonlyArray<Archive>,
   options: { readonly env?: Readonly<Record<string, string>> } = {}
 ) => {
-  const { env, sql } = makeTestDatabase(archives)
-  const acquire = makeAcquire()
+  const { env, sql, acquire } = makeTestDatabase(archives)
   let service: ObservedService | undefined
   beforeAll(async () => {
     const settings = { ...env, ...unlimited, ...options.env }

@@ -6,14 +6,13 @@ import { serveVariables, type Variable, variables } from "../../src/adapters/inb
 import { readConfig } from "../../src/runtime/config/Config.ts"
 import { freePort } from "../support/network/ports.ts"
 import { runService, type Service, sourceProgram, startService } from "../support/services/startService.ts"
-import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../support/testDirectory.ts"
 import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
 
 const document = "README.md"
 
 const database = makeTestDatabase()
-const acquire = makeAcquire()
 const start = (env: Readonly<Record<string, string>>) =>
   startService(env, "/readyz", ["--demo"], sourceProgram)
 let service: Service
@@ -21,12 +20,12 @@ let service: Service
 let printed: string
 
 beforeAll(async () => {
-  await acquire(runService(() => start(database.env)))
+  await database.acquire(runService(() => start(database.env)))
   const env = { DATA_DIR: makeTestDirectory("readme-"), PORT: String(await freePort()) }
   const first = await start(env)
   printed = (await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(first.output()), { timeout: 20_000 }))[1]!
   await first.stop()
-  service = await acquire(runService(() => start(env)))
+  service = await database.acquire(runService(() => start(env)))
 })
 
 const blocks = readCodeBlocks(document)

@@ -3,9 +3,9 @@ import { expect, it } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { lockTables } from "../support/database/locks.ts"
-import { proxyToUrl } from "../support/database/server.ts"
+import { proxyToUrl } from "../support/network/tcpProxy.ts"
 import { outageStatus } from "../support/services/outage.ts"
-import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const tenant = sample()
 const { id } = tenant.archive.prompts[0]!
@@ -13,8 +13,7 @@ const path = `/api/v1/prompts/${id}`
 const caller = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 const unavailable = expect.objectContaining({ code: "SERVICE_UNAVAILABLE" })
 
-const { env } = makeTestDatabase([tenant.archive])
-const acquire = makeAcquire()
+const { env, acquire } = makeTestDatabase([tenant.archive])
 const open = (options: PromptApiOptions) => {
   const rateLimits = { perKey: 1_000_000, perProcess: 1_000_000 }
   const create = Effect.promise(() => createPromptApi({ logger: {}, rateLimits, ...options }))

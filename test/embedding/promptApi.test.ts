@@ -6,15 +6,14 @@ import { newId, sample } from "../support/archives.ts"
 import { postgresEnv } from "../support/database/connection.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/database/server.ts"
 import { run, runService, startService } from "../support/services/startService.ts"
-import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const tenant = sample()
 const [greeting] = tenant.archive.prompts
 const path = `/api/v1/prompts/${greeting!.id}/resolved`
 const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 
-const { env } = makeTestDatabase([tenant.archive])
-const acquire = makeAcquire()
+const { env, acquire } = makeTestDatabase([tenant.archive])
 let api: PromptApi
 beforeAll(async () => {
   api = await createPromptApi({ databaseUrl: env.DATABASE_URL })

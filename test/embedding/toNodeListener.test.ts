@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 import { toNodeListener } from "../../src/index.ts"
 import { exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { listenOnFreePort } from "../support/network/ports.ts"
-import { makeAcquire } from "../support/database/testDatabase.ts"
+import { makeAcquire } from "../support/makeAcquire.ts"
 
 const acquire = makeAcquire()
 const listen = (listener: RequestListener) => acquire(listenOnFreePort(createServer(listener)))

@@ -6,14 +6,14 @@ import { collector, toAttributes } from "../support/services/collector.ts"
 import { canary } from "../support/services/secrets.ts"
 import { type LogLine, parseLogLines } from "../support/services/logLines.ts"
 import { freePort } from "../support/network/ports.ts"
-import { proxyToUrl } from "../support/database/server.ts"
+import { proxyToUrl } from "../support/network/tcpProxy.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { read, sendGet } from "../support/clients/read.ts"
 import { uncachedPath } from "../support/clients/requests.ts"
 import { runService, type Service, startService } from "../support/services/startService.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
 import { startObservedService } from "../support/services/startObservedService.ts"
-import { makeAcquire, makeTestDatabase } from "../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const parseRequestLines = (output: string): ReadonlyArray<LogLine> =>
   parseLogLines(output).filter(({ msg }) => msg === "request")
@@ -36,8 +36,7 @@ const id = archive.prompts.find(({ fragments }) => fragments.length > 0)!.id
 const free = archives.sample({ tier: "free" })
 const disputed = archives.sample({ billing_status: "disputed" })
 const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
-const { env, sql } = makeTestDatabase([archive, free.archive, disputed.archive])
-const acquire = makeAcquire()
+const { env, sql, acquire } = makeTestDatabase([archive, free.archive, disputed.archive])
 
 const start = async (overrides: Record<string, string>) => {
   const metricsPort = await freePort()

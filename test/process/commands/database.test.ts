@@ -3,7 +3,7 @@ import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migra
 import { postgresEnv } from "../../support/database/connection.ts"
 import { run } from "../../support/services/startService.ts"
 import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const acquire = makeAcquire()

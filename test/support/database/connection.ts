@@ -1,8 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Actor, Administration, administrationLayer } from "../../../src/administration.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
@@ -15,16 +13,6 @@ export const postgresEnv = Effect.map(
   freshDatabase,
   (name): Record<string, string> => ({ DATABASE_URL: toDatabaseUrl(name) })
 )
-
-/** Opens a scope for tests that are not Effects. `release` closes the scope and releases its resources. */
-export const makeResources = () => {
-  const scope = Effect.runSync(Scope.make())
-  return {
-    acquire: <A>(effect: Effect.Effect<A, never, Scope.Scope>): Promise<A> =>
-      Effect.runPromise(Scope.provide(effect, scope)),
-    release: (): Promise<void> => Effect.runPromise(Scope.close(scope, Exit.void))
-  }
-}
 
 const toDatabaseOptions = (env: Readonly<Record<string, string>>): DatabaseOptions => ({
   url: Redacted.make(env.DATABASE_URL ?? `postgres://postgres@localhost/postgres?host=${env.DATA_DIR}`)

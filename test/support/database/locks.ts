@@ -2,7 +2,7 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { makeResources } from "./connection.ts"
+import { makeResources } from "../makeResources.ts"
 import { connectClient } from "./server.ts"
 
 /** The tables that prompt reads use, except tables that key lookups also use. */

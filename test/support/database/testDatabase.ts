@@ -1,24 +1,16 @@
 import type * as Effect from "effect/Effect"
-import { afterAll, beforeAll } from "vitest"
+import { beforeAll } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
-import { connectTo, makeResources } from "./connection.ts"
+import { makeAcquire } from "../makeAcquire.ts"
+import { connectTo } from "./connection.ts"
 import { freshName, makeMigratedDatabase, toDatabaseUrl } from "./server.ts"
 
 type Connection = Effect.Success<ReturnType<typeof connectTo>>
 
 /**
- * Returns a function that acquires a resource, such as a server. The resource is released after the tests of the file or
- * the suite that calls `makeAcquire`.
- */
-export const makeAcquire = () => {
-  const { acquire, release } = makeResources()
-  afterAll(release)
-  return acquire
-}
-
-/**
  * Creates a migrated database with these workspaces for the tests of the file or the suite that calls this function.
- * Returns the name of the database, the variables that select it, and functions that use it directly.
+ * Returns the name of the database, the variables that select it, `acquire` of `makeAcquire`, and functions that use it
+ * directly.
  */
 export const makeTestDatabase = (archives: ReadonlyArray<Archive> = []) => {
   const acquire = makeAcquire()
@@ -33,6 +25,7 @@ export const makeTestDatabase = (archives: ReadonlyArray<Archive> = []) => {
   return {
     name,
     env,
+    acquire,
     sql: (...query: Parameters<Connection["sql"]>) => connection.sql(...query),
     importArchive: (archive: Archive) => connection.importArchive(archive)
   }

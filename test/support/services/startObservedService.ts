@@ -1,5 +1,5 @@
 import { collector } from "./collector.ts"
-import { makeResources } from "../database/connection.ts"
+import { makeResources } from "../makeResources.ts"
 import { searchForLeaks } from "./secrets.ts"
 import { freePort } from "../network/ports.ts"
 import { type Service, startService } from "./startService.ts"

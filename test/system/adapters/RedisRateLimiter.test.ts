@@ -14,7 +14,7 @@ import { send } from "../../support/clients/requests.ts"
 import { connectTo, postgresEnv } from "../../support/database/connection.ts"
 import { makeTest } from "../../support/makeTest.ts"
 import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { runService, startService } from "../../support/services/startService.ts"
 
 const now = 29_000_000 * 60_000

@@ -3,7 +3,7 @@ import { beforeAll, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { runService, type Service } from "../../support/services/startService.ts"
 

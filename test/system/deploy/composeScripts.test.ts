@@ -6,7 +6,7 @@ import { clusterPath, freshCluster, makeSpawnOptions } from "../../support/datab
 import { connectTo } from "../../support/database/connection.ts"
 import { freePort } from "../../support/network/ports.ts"
 import { endProcess } from "../../support/programs/startProgram.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")

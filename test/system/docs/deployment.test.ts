@@ -7,7 +7,7 @@ import { freshCluster } from "../../support/database/cluster.ts"
 import { connectTo } from "../../support/database/connection.ts"
 import { run } from "../../support/services/startService.ts"
 import { readTable } from "../../docs/markdown.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const document = "docs/deployment.md"

@@ -9,7 +9,7 @@ import { readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { listenOnFreePort } from "../../support/network/ports.ts"
 import { bin, makeLinkedProject, run } from "../../support/programs/packages.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const document = "docs/models.md"

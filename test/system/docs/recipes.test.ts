@@ -8,7 +8,7 @@ import { startNginx } from "../../support/programs/edge.ts"
 import { makeLinkedProject, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/startProgram.ts"
 import { currentProgram } from "../../support/services/startService.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const document = "docs/recipes.md"
@@ -49,7 +49,6 @@ const runCommands = (directory: string, commands: string, env: Readonly<Record<s
 
 const api = startDemoApi()
 const database = makeTestDatabase()
-const acquire = makeAcquire()
 const clientVariables = () => ({ PROMPT_RETRIEVAL_URL: api.service().url, PROMPT_RETRIEVAL_KEY: api.key })
 
 it("the commands of docs/recipes.md import a tag into Production, and roll back to an earlier tag", async () => {
@@ -89,7 +88,7 @@ it("the commands of docs/recipes.md for a bundle commit a bundle that pull --fro
 
 it("the commands of docs/recipes.md list the prompts that no request in the access log of nginx has read", async () => {
   const log = join(scratch, "access.log")
-  const { port } = await acquire(
+  const { port } = await database.acquire(
     startNginx(api.service(), { "server_name example.com;": `server_name example.com; access_log ${log};` })
   )
   const findId = (title: string) => api.archive.prompts.find((prompt) => prompt.title === title)!.id

@@ -4,7 +4,7 @@ import { sample } from "../../support/archives.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { startNginx, startVarnish } from "../../support/programs/edge.ts"
 import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 const { archive, keys } = sample()
 const prompts = archive.prompts.filter(({ is_archived }) => !is_archived).map(({ id }) => id)
@@ -13,18 +13,17 @@ const editPrompt = "update prompts set current_content = $2 where id = $1"
 describe("live prompts behind a proxy", () => {
   const database = makeTestDatabase([archive])
   const env = { ...database.env, ...unlimited }
-  const acquire = makeAcquire()
   const start = runService(() => startService(env))
   let services: ReadonlyArray<Service>
   let proxies: Readonly<Record<string, string>>
 
   beforeAll(async () => {
-    services = [await acquire(start), await acquire(start)]
+    services = [await database.acquire(start), await database.acquire(start)]
     const toUrl = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}`
     proxies = {
-      nginx: toUrl(await acquire(startNginx(services[0]!))),
-      Varnish: toUrl(await acquire(startVarnish(services[0]!))),
-      HAProxy: (await acquire(balanceInstances(services))).url
+      nginx: toUrl(await database.acquire(startNginx(services[0]!))),
+      Varnish: toUrl(await database.acquire(startVarnish(services[0]!))),
+      HAProxy: (await database.acquire(balanceInstances(services))).url
     }
   })
 

@@ -10,7 +10,7 @@ import {
   startVarnish
 } from "../../support/programs/edge.ts"
 import { forwardingProxy } from "../../support/network/forwardingProxy.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 
 /**
  * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.

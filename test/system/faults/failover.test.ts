@@ -8,7 +8,7 @@ import { connectTo } from "../../support/database/connection.ts"
 import { freePort } from "../../support/network/ports.ts"
 import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
 import { readMetric } from "../../support/services/metrics.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 
 const pollOptions = { interval: 20 }
 

@@ -2,10 +2,10 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Reply, read } from "../../support/clients/read.ts"
 import { isFromBefore, makeOutageTenant, startOutageLoad, warm } from "../../support/services/outage.ts"
-import { type Proxy, proxyToUrl } from "../../support/database/server.ts"
+import { type Proxy, proxyToUrl } from "../../support/network/tcpProxy.ts"
 import { runService, type Service, unlimited } from "../../support/services/startService.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 /** The OUTAGE_MAX_AGE of the service, in milliseconds. */
 const maxAgeMs = 10_000
@@ -16,8 +16,7 @@ describe("a service whose database is silently cut off", () => {
   const tenant = makeOutageTenant()
   const { active, second, revoked } = tenant.keys
   const [first] = tenant.archive.prompts
-  const { env, sql } = makeTestDatabase([tenant.archive])
-  const acquire = makeAcquire()
+  const { env, sql, acquire } = makeTestDatabase([tenant.archive])
   let proxy: Proxy
   let service: Service
 

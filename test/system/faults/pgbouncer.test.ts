@@ -8,7 +8,7 @@ import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { type PoolMode, runPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase, onServer, toDatabaseUrl } from "../../support/database/server.ts"
 import { send, uncachedPath } from "../../support/clients/requests.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
 
 const feedDown = "Change feed down; caching disabled"

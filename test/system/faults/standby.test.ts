@@ -9,7 +9,7 @@ import { listWarnings } from "../../support/services/logLines.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
 import { runService } from "../../support/services/startService.ts"
 import { readMetric, responseHits } from "../../support/services/metrics.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { type ObservedService, startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a hot standby of another PostgreSQL server", () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest"
 import { report } from "../../../bench/oracle/Report.ts"
 import { runHistory } from "../../../bench/oracle/Run.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { type Stage, type StageOptions, startStage } from "../../../bench/oracle/Stage.ts"
 
 /**

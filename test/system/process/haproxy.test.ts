@@ -6,7 +6,7 @@ import { sample } from "../../support/archives.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { type Service, startService, unlimited } from "../../support/services/startService.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 
@@ -22,13 +22,12 @@ describe("two instances behind HAProxy", () => {
   const { archive, keys } = sample()
   const database = makeTestDatabase([archive])
   const env = { ...database.env, ...unlimited, SHUTDOWN_GRACE: "3 seconds" }
-  const acquire = makeAcquire()
   let services: [Service, Service]
   let url: string
 
   beforeAll(async () => {
     services = await Promise.all([startService(env), startService(env)])
-    url = (await acquire(balanceInstances(services))).url
+    url = (await database.acquire(balanceInstances(services))).url
   })
   afterAll(() => Promise.all(services.map((service) => service.stop())))
 

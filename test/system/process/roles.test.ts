@@ -13,7 +13,7 @@ import { connect, freshDatabase, freshName, onServer, toDatabaseUrl } from "../.
 import { send } from "../../support/clients/requests.ts"
 import { run } from "../../support/services/startService.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import { makeAcquire } from "../../support/database/testDatabase.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const file = join(import.meta.dirname, "../../../deploy/roles.sql")

@@ -12,13 +12,8 @@ import { workspace } from "../../../support/archives.ts"
 import { collectLog } from "../../../support/collectLog.ts"
 import { listenOnFreePort } from "../../../support/network/ports.ts"
 import { makeTest } from "../../../support/makeTest.ts"
-import {
-  emptyDatabase,
-  freshDatabase,
-  onServer,
-  proxyToUrl,
-  toDatabaseUrl
-} from "../../../support/database/server.ts"
+import { emptyDatabase, freshDatabase, onServer, toDatabaseUrl } from "../../../support/database/server.ts"
+import { proxyToUrl } from "../../../support/network/tcpProxy.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
 const read = (text: string) =>

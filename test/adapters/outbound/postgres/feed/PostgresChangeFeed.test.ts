@@ -11,13 +11,8 @@ import { isUp, revisionOf } from "../../../../../src/application/cache/Revisione
 import { ChangeFeed } from "../../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
-import {
-  connectClient,
-  freshDatabase,
-  onServer,
-  proxyToUrl,
-  toDatabaseUrl
-} from "../../../../support/database/server.ts"
+import { connectClient, freshDatabase, onServer, toDatabaseUrl } from "../../../../support/database/server.ts"
+import { proxyToUrl } from "../../../../support/network/tcpProxy.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 /** Waits until a condition holds; the timeout of the test is the limit. */

@@ -1,0 +1,12 @@
+import { afterAll } from "vitest"
+import { makeResources } from "./makeResources.ts"
+
+/**
+ * Returns a function that acquires a resource, such as a server. The resource is released after the tests of the file or
+ * the suite that calls `makeAcquire`.
+ */
+export const makeAcquire = () => {
+  const { acquire, release } = makeResources()
+  afterAll(release)
+  return acquire
+}
