@@ -100,20 +100,21 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   })
 
   const outage = Outage.of({
-    readOrServeKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
-      Effect.gen(function* () {
-        if (mayServe() && readClocks().monotonic - failedAt < askAgainAfterMs) return yield* known
-        const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
-        const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
-        if (exit !== undefined && !Option.exists(Exit.findErrorOption(exit), isUnavailable))
-          return yield* exit
-        // Whether this is an outage is known when the feed has a later contact with the database, or is down.
-        const now = readClocks().monotonic
-        while (isUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
-        if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
-        failedAt = readClocks().monotonic
-        return yield* known
-      }),
+    readOrServeKnown: Effect.fnUntraced(function* <A, E>(
+      fresh: Effect.Effect<A, E>,
+      known: Effect.Effect<A, E>
+    ) {
+      if (mayServe() && readClocks().monotonic - failedAt < askAgainAfterMs) return yield* known
+      const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
+      const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
+      if (exit !== undefined && !Option.exists(Exit.findErrorOption(exit), isUnavailable)) return yield* exit
+      // Whether this is an outage is known when the feed has a later contact with the database, or is down.
+      const now = readClocks().monotonic
+      while (isUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
+      if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
+      failedAt = readClocks().monotonic
+      return yield* known
+    }),
     findAge,
     recordResponse: (ageMs) => {
       responseCounter.updateUnsafe(1, metricRegistry)

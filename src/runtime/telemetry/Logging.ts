@@ -68,36 +68,38 @@ const maxUnreadBytes = 4 * 1024 * 1024
  * line. If the reader of the stream stops, the logger drops and counts lines instead of filling the memory. Once the
  * reader has caught up, the logger writes the number of dropped lines.
  */
-export const makeStreamLogger = (stream: Writable, format: (entry: LogEntry) => string) =>
-  Effect.gen(function* () {
-    let lines = ""
-    let dropped = 0
-    const flush = (): void => {
-      if (lines !== "") stream.write(lines)
-      lines = ""
-    }
-    const add = (entry: LogEntry): void => {
-      if (lines === "") setImmediate(flush)
-      lines += `${format(entry)}\n`
-    }
-    const reportDropped = (): void => {
-      const msg = "Log reader too slow; lines dropped"
-      add({ time: new Date().toISOString(), level: "warn", msg, dropped })
-      dropped = 0
-    }
-    // If the process ends by `process.exit`, the exit listener writes the last lines.
-    process.on("exit", flush)
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        flush()
-        process.off("exit", flush)
-      })
-    )
-    return Logger.make((options) => {
-      if (stream.writableLength <= maxUnreadBytes) add(toLogEntry(options))
-      else if (++dropped === 1) stream.once("drain", reportDropped)
+export const makeStreamLogger = Effect.fnUntraced(function* (
+  stream: Writable,
+  format: (entry: LogEntry) => string
+) {
+  let lines = ""
+  let dropped = 0
+  const flush = (): void => {
+    if (lines !== "") stream.write(lines)
+    lines = ""
+  }
+  const add = (entry: LogEntry): void => {
+    if (lines === "") setImmediate(flush)
+    lines += `${format(entry)}\n`
+  }
+  const reportDropped = (): void => {
+    const msg = "Log reader too slow; lines dropped"
+    add({ time: new Date().toISOString(), level: "warn", msg, dropped })
+    dropped = 0
+  }
+  // If the process ends by `process.exit`, the exit listener writes the last lines.
+  process.on("exit", flush)
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      flush()
+      process.off("exit", flush)
     })
+  )
+  return Logger.make((options) => {
+    if (stream.writableLength <= maxUnreadBytes) add(toLogEntry(options))
+    else if (++dropped === 1) stream.once("drain", reportDropped)
   })
+})
 
 /** Logs to stderr, in JSON or in a format for terminals. */
 export const layer = ({ logFormat, logLevel }: Pick<ServiceConfig, "logFormat" | "logLevel">) =>

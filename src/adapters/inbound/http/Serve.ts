@@ -43,16 +43,15 @@ const drain = (
  * Serves the API until the scope closes. Then `/readyz` returns 503, and requests stop waiting for changes. The server
  * still accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the server's address.
  */
-export const serve = (options: ServerOptions) =>
-  Effect.gen(function* () {
-    const lifecycle = yield* Lifecycle
-    const limits: ConnectionLimits = { ...connectionLimits, ...options.limits }
-    const { server, connections } = yield* makeNodeServer(limits)
-    return yield* Effect.acquireRelease(listen(server, options, "HOST and PORT"), () =>
-      lifecycle.markDraining.pipe(
-        Effect.andThen(Effect.sync(() => connections.endWaits())),
-        Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
-        Effect.andThen(Effect.suspend(() => drain(server, connections, limits)))
-      )
+export const serve = Effect.fnUntraced(function* (options: ServerOptions) {
+  const lifecycle = yield* Lifecycle
+  const limits: ConnectionLimits = { ...connectionLimits, ...options.limits }
+  const { server, connections } = yield* makeNodeServer(limits)
+  return yield* Effect.acquireRelease(listen(server, options, "HOST and PORT"), () =>
+    lifecycle.markDraining.pipe(
+      Effect.andThen(Effect.sync(() => connections.endWaits())),
+      Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
+      Effect.andThen(Effect.suspend(() => drain(server, connections, limits)))
     )
-  })
+  )
+})

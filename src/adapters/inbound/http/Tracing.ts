@@ -11,21 +11,20 @@ import type { HttpRequest, HttpResponse } from "./HttpMessage.ts"
  * or more makes the span an error. Effect's own HTTP span is not used, because that span contains the URL with the
  * query.
  */
-export const inSpan = (
+export const inSpan = Effect.fnUntraced(function* (
   { method, headers: { traceparent } }: HttpRequest,
   route: string | undefined,
   respond: Effect.Effect<HttpResponse>
-): Effect.Effect<HttpResponse> =>
-  Effect.gen(function* () {
-    const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
-      kind: "server",
-      parent: Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromInput({ traceparent }))),
-      root: true,
-      attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
-    })
-    const response = yield* Effect.withParentSpan(respond, span, { captureStackTrace: false })
-    const { status } = response
-    span.attribute("http.response.status_code", status)
-    span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`responded ${status}`) : Exit.void)
-    return response
+) {
+  const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
+    kind: "server",
+    parent: Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromInput({ traceparent }))),
+    root: true,
+    attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
   })
+  const response = yield* Effect.withParentSpan(respond, span, { captureStackTrace: false })
+  const { status } = response
+  span.attribute("http.response.status_code", status)
+  span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`responded ${status}`) : Exit.void)
+  return response
+})

@@ -187,111 +187,110 @@ class UnsentBytes {
  * Makes a server that runs the app and tracks its connections. The server does not listen yet. The functions below are
  * in the order in which a request passes through them. `rejectConnection` handles the events without a `ServerResponse`.
  */
-export const makeNodeServer = (limits: ConnectionLimits) =>
-  Effect.gen(function* () {
-    const connections = new Connections(limits)
-    const bodies = new BodyReader()
-    const unsent = new UnsentBytes(limits.maxUnsentBytes)
-    const app = yield* makeApp(yield* MountedEndpoint, (response) => unsent.hasRoom(response))
-    const context = yield* Effect.context<never>()
-    const fork = Effect.runForkWith(context)
-    const runSync = Effect.runSyncWith(context)
-    const server = createServer({
-      ...limits,
-      requireHostHeader: false,
-      // Node would otherwise use only the first of several Authorization or Host headers.
-      joinDuplicateHeaders: true
-    })
-    server.timeout = limits.timeout
-    server.maxConnections = limits.maxConnections
-    server.on("connection", (socket) => connections.add(socket))
-    server.on("request", (request, response) => handleRequest(request, response))
-    server.on("checkExpectation", (request, response) => handleRequest(request, response, ExpectationFailed))
-    server.on("connect", (request, socket) => rejectConnection(socket, RouteNotFound, request))
-    server.on("clientError", (error, socket) => rejectConnection(socket, toApiError(error)))
-
-    const handleRequest = (request: IncomingMessage, response: ServerResponse, error?: ApiError): void => {
-      if (!connections.begin(response)) return
-      // Node's parser runs JavaScript for each chunk of a body. Pausing the socket keeps the parser from reading a body
-      // that no endpoint reads.
-      if (hasUnreadBody(request)) request.socket.pause()
-      const problem = error ?? (hasAcceptableHead(request) ? undefined : BadRequest)
-      if (problem === undefined) runApp(request, response)
-      else respond(response, runSync(reject(problem, request)))
-    }
-
-    /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
-    const runApp = (request: IncomingMessage, response: ServerResponse): void => {
-      // Node always sets `method` and `url` on a request that a server receives.
-      const { method = "", url: target = "" } = request
-      const headers = request.headers as Record<string, string | undefined>
-      const readBody: HttpRequest["readBody"] = (limits) =>
-        Effect.callback((resume) => {
-          request.socket.resume()
-          connections.hold(response, bodies.read(request, limits, resume))
-        })
-      const startWait = (release: () => void) => connections.startWait(response, release)
-      fork(app({ method, target, headers, readBody, startWait })).addObserver((exit) => {
-        if (Exit.isSuccess(exit)) respond(response, exit.value)
-        else request.socket.destroy()
-      })
-    }
-
-    const batch: Array<readonly [ServerResponse, HttpResponse]> = []
-
-    /**
-     * Writes a response at the end of this event-loop turn, back to back with the other responses of the turn. Socket
-     * writes dominate the cost of a cache hit; batching makes them about a third cheaper.
-     */
-    const respond = (response: ServerResponse, content: HttpResponse): void => {
-      connections.hold(response, unsent.add(content))
-      if (batch.push([response, content]) === 1) setImmediate(writeBatch)
-    }
-
-    const writeBatch = (): void => {
-      for (const [response, content] of batch.splice(0))
-        if (!response.destroyed) writeResponse(response, content)
-    }
-
-    /**
-     * Writes a response, without its body for a HEAD request. The connection ends after the response if the request has
-     * an unread body or an Upgrade header. Node parses nothing behind an Upgrade header.
-     */
-    const writeResponse = (response: ServerResponse, { status, headers, body }: HttpResponse): void => {
-      const { req: request } = response
-      const isUnread = hasUnreadBody(request)
-      const isLast = connections.isDraining || isUnread || request.headers.upgrade !== undefined
-      response.writeHead(status, isLast ? [...headers, "connection", "close"] : (headers as Array<string>))
-      const sentBody = request.method === "HEAD" ? "" : body
-      if (isUnread) {
-        // `end` would make Node parse the rest of the request's body.
-        request.pause()
-        request.socket.pause()
-        const writeAndClose = (): void => {
-          response.flushHeaders()
-          response.write(sentBody, "latin1", () => connections.closeAfter(request.socket, ""))
-        }
-        // For a response without a body, Node calls back at once, even while earlier responses are unsent.
-        if (response.socket === null) response.once("socket", writeAndClose)
-        else writeAndClose()
-      } else response.end(sentBody, "latin1")
-    }
-
-    /**
-     * Sends a rejection on a connection on which Node parses no further request, and closes the connection. If responses
-     * are in flight, only closes the connection: after the last response if a body is unread, otherwise immediately.
-     */
-    const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
-      // While a connection is closing, the parser may report further errors.
-      if (!socket.writable) return
-      const responses = connections.findResponses(socket)
-      const last = responses.at(-1)
-      if (last === undefined) connections.closeAfter(socket, encodeResponse(runSync(reject(error, request))))
-      else if (!responses.some(({ req }) => hasUnreadBody(req))) socket.destroy()
-      // The body is invalid, so `BodyReader` must not wait for the rest of it.
-      else if (!last.req.complete) last.req.emit("close")
-      else if (!last.headersSent) last.setHeader("connection", "close")
-    }
-
-    return { server, connections }
+export const makeNodeServer = Effect.fnUntraced(function* (limits: ConnectionLimits) {
+  const connections = new Connections(limits)
+  const bodies = new BodyReader()
+  const unsent = new UnsentBytes(limits.maxUnsentBytes)
+  const app = yield* makeApp(yield* MountedEndpoint, (response) => unsent.hasRoom(response))
+  const context = yield* Effect.context<never>()
+  const fork = Effect.runForkWith(context)
+  const runSync = Effect.runSyncWith(context)
+  const server = createServer({
+    ...limits,
+    requireHostHeader: false,
+    // Node would otherwise use only the first of several Authorization or Host headers.
+    joinDuplicateHeaders: true
   })
+  server.timeout = limits.timeout
+  server.maxConnections = limits.maxConnections
+  server.on("connection", (socket) => connections.add(socket))
+  server.on("request", (request, response) => handleRequest(request, response))
+  server.on("checkExpectation", (request, response) => handleRequest(request, response, ExpectationFailed))
+  server.on("connect", (request, socket) => rejectConnection(socket, RouteNotFound, request))
+  server.on("clientError", (error, socket) => rejectConnection(socket, toApiError(error)))
+
+  const handleRequest = (request: IncomingMessage, response: ServerResponse, error?: ApiError): void => {
+    if (!connections.begin(response)) return
+    // Node's parser runs JavaScript for each chunk of a body. Pausing the socket keeps the parser from reading a body
+    // that no endpoint reads.
+    if (hasUnreadBody(request)) request.socket.pause()
+    const problem = error ?? (hasAcceptableHead(request) ? undefined : BadRequest)
+    if (problem === undefined) runApp(request, response)
+    else respond(response, runSync(reject(problem, request)))
+  }
+
+  /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
+  const runApp = (request: IncomingMessage, response: ServerResponse): void => {
+    // Node always sets `method` and `url` on a request that a server receives.
+    const { method = "", url: target = "" } = request
+    const headers = request.headers as Record<string, string | undefined>
+    const readBody: HttpRequest["readBody"] = (limits) =>
+      Effect.callback((resume) => {
+        request.socket.resume()
+        connections.hold(response, bodies.read(request, limits, resume))
+      })
+    const startWait = (release: () => void) => connections.startWait(response, release)
+    fork(app({ method, target, headers, readBody, startWait })).addObserver((exit) => {
+      if (Exit.isSuccess(exit)) respond(response, exit.value)
+      else request.socket.destroy()
+    })
+  }
+
+  const batch: Array<readonly [ServerResponse, HttpResponse]> = []
+
+  /**
+   * Writes a response at the end of this event-loop turn, back to back with the other responses of the turn. Socket
+   * writes dominate the cost of a cache hit; batching makes them about a third cheaper.
+   */
+  const respond = (response: ServerResponse, content: HttpResponse): void => {
+    connections.hold(response, unsent.add(content))
+    if (batch.push([response, content]) === 1) setImmediate(writeBatch)
+  }
+
+  const writeBatch = (): void => {
+    for (const [response, content] of batch.splice(0))
+      if (!response.destroyed) writeResponse(response, content)
+  }
+
+  /**
+   * Writes a response, without its body for a HEAD request. The connection ends after the response if the request has
+   * an unread body or an Upgrade header. Node parses nothing behind an Upgrade header.
+   */
+  const writeResponse = (response: ServerResponse, { status, headers, body }: HttpResponse): void => {
+    const { req: request } = response
+    const isUnread = hasUnreadBody(request)
+    const isLast = connections.isDraining || isUnread || request.headers.upgrade !== undefined
+    response.writeHead(status, isLast ? [...headers, "connection", "close"] : (headers as Array<string>))
+    const sentBody = request.method === "HEAD" ? "" : body
+    if (isUnread) {
+      // `end` would make Node parse the rest of the request's body.
+      request.pause()
+      request.socket.pause()
+      const writeAndClose = (): void => {
+        response.flushHeaders()
+        response.write(sentBody, "latin1", () => connections.closeAfter(request.socket, ""))
+      }
+      // For a response without a body, Node calls back at once, even while earlier responses are unsent.
+      if (response.socket === null) response.once("socket", writeAndClose)
+      else writeAndClose()
+    } else response.end(sentBody, "latin1")
+  }
+
+  /**
+   * Sends a rejection on a connection on which Node parses no further request, and closes the connection. If responses
+   * are in flight, only closes the connection: after the last response if a body is unread, otherwise immediately.
+   */
+  const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
+    // While a connection is closing, the parser may report further errors.
+    if (!socket.writable) return
+    const responses = connections.findResponses(socket)
+    const last = responses.at(-1)
+    if (last === undefined) connections.closeAfter(socket, encodeResponse(runSync(reject(error, request))))
+    else if (!responses.some(({ req }) => hasUnreadBody(req))) socket.destroy()
+    // The body is invalid, so `BodyReader` must not wait for the rest of it.
+    else if (!last.req.complete) last.req.emit("close")
+    else if (!last.headersSent) last.setHeader("connection", "close")
+  }
+
+  return { server, connections }
+})

@@ -51,104 +51,100 @@ const noNotification =
  *
  * @param listenerUrl the URL of the listener; if undefined, the URL of the database
  */
-const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
-  Effect.gen(function* () {
-    const { server } = yield* Database
-    const listenerConfig = (listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)).config
-    const state = new FeedState(heartbeatTtlMs)
-    yield* Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => state.observePause(), pauseCheckIntervalMs).unref()),
-      (timer) => Effect.sync(() => clearInterval(timer))
-    )
-    const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
-    /** True if the latest connections sent a heartbeat while the feed was down, and no heartbeat has arrived. */
-    let isDeaf = false
+const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redacted | undefined) {
+  const { server } = yield* Database
+  const listenerConfig = (listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)).config
+  const state = new FeedState(heartbeatTtlMs)
+  yield* Effect.acquireRelease(
+    Effect.sync(() => setInterval(() => state.observePause(), pauseCheckIntervalMs).unref()),
+    (timer) => Effect.sync(() => clearInterval(timer))
+  )
+  const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
+  /** True if the latest connections sent a heartbeat while the feed was down, and no heartbeat has arrived. */
+  let isDeaf = false
 
-    const stateLog = makeStateLog(
-      { failed: "Change feed down; caching disabled", restored: "Change feed restored; caching enabled" },
-      changeFeedUp
-    )
+  const stateLog = makeStateLog(
+    { failed: "Change feed down; caching disabled", restored: "Change feed restored; caching enabled" },
+    changeFeedUp
+  )
 
-    const onHeartbeat = (sentAt: ClockReading): Effect.Effect<void> => {
-      state.recordContact(sentAt)
-      isDeaf = false
-      return stateLog.up
+  const onHeartbeat = (sentAt: ClockReading): Effect.Effect<void> => {
+    state.recordContact(sentAt)
+    isDeaf = false
+    return stateLog.up
+  }
+
+  const confirmServer = (rows: PgConnection.Result["rows"]) =>
+    server.confirm((rows[0] as unknown as { readonly server: string }).server)
+
+  const onNotification = (payload: string): Effect.Effect<void> => {
+    if (payload.startsWith(ownHeartbeatPrefix)) {
+      const sentAt: ClockReading = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
+      // A heartbeat that arrives too late does not prove that the feed works now.
+      return elapsedBetween(sentAt, readClocks()) < heartbeatTtlMs ? onHeartbeat(sentAt) : Effect.void
     }
+    if (payload === allWorkspaces) state.invalidateAll()
+    else if (!payload.startsWith(heartbeatPrefix)) state.invalidate(payload)
+    return Effect.void
+  }
 
-    const confirmServer = (rows: PgConnection.Result["rows"]) =>
-      server.confirm((rows[0] as unknown as { readonly server: string }).server)
-
-    const onNotification = (payload: string): Effect.Effect<void> => {
-      if (payload.startsWith(ownHeartbeatPrefix)) {
-        const sentAt: ClockReading = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
-        // A heartbeat that arrives too late does not prove that the feed works now.
-        return elapsedBetween(sentAt, readClocks()) < heartbeatTtlMs ? onHeartbeat(sentAt) : Effect.void
-      }
-      if (payload === allWorkspaces) state.invalidateAll()
-      else if (!payload.startsWith(heartbeatPrefix)) state.invalidate(payload)
-      return Effect.void
-    }
-
-    /** Sends heartbeats until the connection is lost or a pooler connects the notifier to a different server. */
-    const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
-      Effect.suspend(() => {
-        // A pause that is detected only after the heartbeat was sent would invalidate the heartbeat.
-        const payload = ownHeartbeatPrefix + JSON.stringify(state.observePause())
-        // The statement is not prepared, because a pooler may run each statement in another session.
-        return notifier.query(sendNotification, [channel, payload], false)
-      }).pipe(
-        Effect.tap(({ rows }) =>
-          Effect.suspend(() => {
-            if (!isUp(state)) isDeaf = true
-            return confirmServer(rows)
-          })
-        ),
-        Effect.repeat(Schedule.spaced(heartbeatInterval))
-      )
-
-    /** Runs `disconnect` once the last heartbeat expires. The first heartbeat must arrive within `heartbeatTtlMs`. */
-    const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
-      Effect.gen(function* () {
-        const connectDeadline = performance.now() + heartbeatTtlMs
-        do yield* Effect.sleep(checkInterval)
-        while (state.isAlive() || performance.now() < connectDeadline)
-        yield* disconnect
-      })
-
-    /** Listens until a connection is lost, no heartbeat arrives, or the server changes (`DatabaseServer`). */
-    const listen = Effect.gen(function* () {
-      const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
-        Scope.close(scope, exit)
-      )
-      const disconnect = Scope.close(connections, Exit.void)
-      yield* Effect.forkScoped(disconnectWhenDown(disconnect))
-      const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
-      isDeaf = false
-      const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(server.config)], {
-        concurrency: 2
-      })
-      const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
-      yield* confirmServer(rows)
-      const notifications = yield* listener.listen(channel)
-      // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
-      // never arrives on a silent connection.
-      yield* Effect.addFinalizer(() => disconnect)
-      const handleNotifications = Effect.forever(
-        Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
-      )
-      yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier))
-    }).pipe(Effect.ensuring(Effect.sync(() => state.markDown())))
-
-    yield* Effect.scoped(listen).pipe(
-      // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
-      Effect.catchCause(() => stateLog.down(isDeaf ? noNotification : undefined)),
-      Effect.andThen(Effect.sleep(reconnectDelay)),
-      Effect.forever,
-      Effect.forkScoped
+  /** Sends heartbeats until the connection is lost or a pooler connects the notifier to a different server. */
+  const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
+    Effect.suspend(() => {
+      // A pause that is detected only after the heartbeat was sent would invalidate the heartbeat.
+      const payload = ownHeartbeatPrefix + JSON.stringify(state.observePause())
+      // The statement is not prepared, because a pooler may run each statement in another session.
+      return notifier.query(sendNotification, [channel, payload], false)
+    }).pipe(
+      Effect.tap(({ rows }) =>
+        Effect.suspend(() => {
+          if (!isUp(state)) isDeaf = true
+          return confirmServer(rows)
+        })
+      ),
+      Effect.repeat(Schedule.spaced(heartbeatInterval))
     )
 
-    return ChangeFeed.of(state)
+  /** Runs `disconnect` once the last heartbeat expires. The first heartbeat must arrive within `heartbeatTtlMs`. */
+  const disconnectWhenDown = Effect.fnUntraced(function* (disconnect: Effect.Effect<void>) {
+    const connectDeadline = performance.now() + heartbeatTtlMs
+    do yield* Effect.sleep(checkInterval)
+    while (state.isAlive() || performance.now() < connectDeadline)
+    yield* disconnect
   })
+
+  /** Listens until a connection is lost, no heartbeat arrives, or the server changes (`DatabaseServer`). */
+  const listen = Effect.gen(function* () {
+    const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+    const disconnect = Scope.close(connections, Exit.void)
+    yield* Effect.forkScoped(disconnectWhenDown(disconnect))
+    const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
+    isDeaf = false
+    const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(server.config)], {
+      concurrency: 2
+    })
+    const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
+    yield* confirmServer(rows)
+    const notifications = yield* listener.listen(channel)
+    // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
+    // never arrives on a silent connection.
+    yield* Effect.addFinalizer(() => disconnect)
+    const handleNotifications = Effect.forever(
+      Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
+    )
+    yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier))
+  }).pipe(Effect.ensuring(Effect.sync(() => state.markDown())))
+
+  yield* Effect.scoped(listen).pipe(
+    // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
+    Effect.catchCause(() => stateLog.down(isDeaf ? noNotification : undefined)),
+    Effect.andThen(Effect.sleep(reconnectDelay)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+
+  return ChangeFeed.of(state)
+})
 
 /**
  * Provides the change feed of a PostgreSQL server.
