@@ -90,12 +90,7 @@ const minLargeUnits = 32 * 1024
  */
 const turnsBeforeLargeStep = 32
 
-const waitForTurn = Effect.callback<void>((resume) => {
-  const immediate = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(immediate))
-})
-const turns = Array.from({ length: turnsBeforeLargeStep })
-const waitForTurns = Effect.forEach(turns, () => waitForTurn, { discard: true })
+const waitForTurns = Effect.replicateEffect(Effect.yieldNow, turnsBeforeLargeStep, { discard: true })
 
 /**
  * Estimates a value's size in UTF-16 code units: the sum of the lengths of its texts, plus 8 for each other scalar.
