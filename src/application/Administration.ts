@@ -17,12 +17,7 @@ import { type Timestamp, toTimestamp } from "../domain/Timestamp.ts"
 import type { WorkspaceContent } from "../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { withSpans } from "./observability/Instrumentation.ts"
-import {
-  type ChangeOptions,
-  type KeyInfo,
-  type WorkspaceInfo,
-  WorkspaceStore
-} from "./ports/WorkspaceStore.ts"
+import { type ChangeOptions, type WorkspaceInfo, WorkspaceStore } from "./ports/WorkspaceStore.ts"
 import { decodeArchive } from "./transfer/ArchiveDecoder.ts"
 import type { ImportPlan } from "./transfer/FileImport.ts"
 import type { Texts } from "./transfer/PromptFile.ts"
@@ -32,11 +27,6 @@ export interface IssuedKey {
   readonly id: ApiKeyId
   readonly key: ApiKey
   readonly expires_at: Timestamp | null
-}
-
-/** The result of a rotation: the new key, and the key that it replaces. */
-interface RotatedKey extends IssuedKey {
-  readonly replaced: KeyInfo
 }
 
 interface RotationTimes {
@@ -88,10 +78,10 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return { ...issued, expires_at: stored.expires_at } satisfies IssuedKey
       }),
 
-      /** Issues a key that replaces key `id`, and ends key `id`. */
+      /** Issues a key that replaces key `id`, and ends key `id`. Returns the new key and the replaced key. */
       rotateKey: Effect.fnUntraced(function* (id: ApiKeyId, times: RotationTimes) {
         const { issued, stored } = yield* makeKey(times.expiresAt)
-        return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) } satisfies RotatedKey
+        return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) }
       }),
 
       /** Revokes a key permanently (specification 5.5). */
