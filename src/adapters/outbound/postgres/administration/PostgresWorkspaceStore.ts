@@ -2,6 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import { isSqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import {
   Actor,
@@ -107,20 +108,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /**
      * Returns the user with this email, and locks the user against deletion, but not against changes. Adds the user if
-     * no user has this email.
+     * no user has this email. Tries again if another transaction deletes the user after the insert.
      */
-    const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
-      for (;;) {
-        yield* sql`insert into users ${sql.insert({ id: newUserId, email })} on conflict (lower(email)) do nothing`
-        const user = yield* Effect.catchTag(
-          findUser(email, againstDeletion),
-          "UserNotFound",
-          () => Effect.undefined
-        )
-        // If no user was found, another transaction deleted the user after the insert. The loop then tries again.
-        if (user !== undefined) return user
-      }
-    })
+    const addOrLockUser = (newUserId: UserId, email: string) =>
+      sql`insert into users ${sql.insert({ id: newUserId, email })} on conflict (lower(email)) do nothing`.pipe(
+        Effect.andThen(findUser(email, againstDeletion)),
+        Effect.retry({ until: isSqlError })
+      )
 
     return WorkspaceStore.of({
       workspaces: readWorkspaces(pool, "order by id"),
