@@ -29,53 +29,46 @@ const updateLastUsed = `update api_keys k set last_used_at = used.used_at
     ) used
     where k.id = used.id`
 
-/** Collects the times at which keys were last used, until `flush` writes them. */
-interface KeyUsageWriter {
+/** Makes a writer that collects the times at which keys were last used, until `flush` writes the times. */
+export const makeKeyUsageWriter = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const pending = new Map<ApiKeyId, number>()
+  const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
+
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
-  readonly record: (id: ApiKeyId, now: number) => void
-  /**
-   * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
-   * ends the call. Of several failures in a row, only the first is logged. If PostgreSQL was unavailable or did not
-   * respond in time, the times of the failed statement are written later. After any other error, these times are
-   * dropped.
-   */
-  readonly flush: Effect.Effect<void>
-}
-
-export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.PgClient> = Effect.gen(
-  function* () {
-    const sql = yield* PgClient.PgClient
-    const pending = new Map<ApiKeyId, number>()
-    const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
-
-    const record = (id: ApiKeyId, now: number): void => {
-      if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
-    }
-
-    const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
-      const ids = uses.map(([id]) => id)
-      const times = uses.map(([, usedAt]) => toTimestamp(usedAt))
-      return Effect.timeout(sql.unsafe(updateLastUsed, [ids, times]), writeTimeout)
-    }
-
-    const writePending: Effect.Effect<void> = Effect.suspend(() => {
-      const uses = [...Iterable.take(pending, maxKeysPerStatement)]
-      for (const [id] of uses) pending.delete(id)
-      return Effect.matchEffect(write(uses), {
-        onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
-        onFailure: (error) => {
-          if (!isSqlError(error) || isTemporary(error))
-            for (const [id, usedAt] of uses) record(id, pending.get(id) ?? usedAt)
-          return stateLog.down(
-            isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
-          )
-        }
-      })
-    })
-
-    return {
-      record,
-      flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
-    }
+  const record = (id: ApiKeyId, now: number): void => {
+    if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
   }
-)
+
+  const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
+    const ids = uses.map(([id]) => id)
+    const times = uses.map(([, usedAt]) => toTimestamp(usedAt))
+    return Effect.timeout(sql.unsafe(updateLastUsed, [ids, times]), writeTimeout)
+  }
+
+  const writePending: Effect.Effect<void> = Effect.suspend(() => {
+    const uses = [...Iterable.take(pending, maxKeysPerStatement)]
+    for (const [id] of uses) pending.delete(id)
+    return Effect.matchEffect(write(uses), {
+      onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
+      onFailure: (error) => {
+        if (!isSqlError(error) || isTemporary(error))
+          for (const [id, usedAt] of uses) record(id, pending.get(id) ?? usedAt)
+        return stateLog.down(
+          isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
+        )
+      }
+    })
+  })
+
+  return {
+    record,
+    /**
+     * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
+     * ends the call. Of several failures in a row, only the first is logged. If PostgreSQL was unavailable or did not
+     * respond in time, the times of the failed statement are written later. After any other error, these times are
+     * dropped.
+     */
+    flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
+  }
+})
