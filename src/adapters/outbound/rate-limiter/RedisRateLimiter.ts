@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -46,16 +45,16 @@ const toRedisKey = (key: ApiKeyId, now: number): string =>
 
 const probeKey = "prompt-retrieval:rate:probe"
 
-/** Waits one turn of the event loop. */
-const nextTurn = Effect.promise(() => setImmediate())
-
-/** Fails if there is no reply in time. A reply that arrived in time, but was not read yet, still counts. */
+/**
+ * Fails if there is no reply in time. A reply that arrived in time, but was not read yet, still counts, because each
+ * `yieldNow` waits one turn of the event loop.
+ */
 const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> =>
   Effect.raceFirst(
     reply,
     Effect.sleep(replyTimeoutMs).pipe(
-      Effect.andThen(nextTurn),
-      Effect.andThen(nextTurn),
+      Effect.andThen(Effect.yieldNow),
+      Effect.andThen(Effect.yieldNow),
       Effect.andThen(Effect.fail(new Cause.TimeoutError(`no reply within ${replyTimeoutMs} ms`)))
     )
   )
