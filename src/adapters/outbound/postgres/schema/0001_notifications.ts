@@ -26,6 +26,12 @@ const triggersOfWorkspaces = [
   )
 ].join("\n")
 
+/** Makes a query that returns the workspaces of the API keys of some users. */
+const makeOwnerWorkspaceQuery = (users: string) =>
+  `select distinct k.workspace_id from api_keys k where k.created_by in (${users}) and k.workspace_id is not null`
+
+const ownerWorkspacesOfRows = makeOwnerWorkspaceQuery("select c.id from %1$s c")
+
 /**
  * Migration 1, part 3: the change notifications. Every write that a reader could notice sends `NOTIFY
  * prompt_retrieval_changes`. The payload is the id of a workspace, or `*` if any workspace may have changed, such as when
@@ -86,13 +92,13 @@ create function notify_row() returns trigger language plpgsql set search_path fr
 
 ${triggersOfWorkspaces}
 create trigger notify_insert after insert on users referencing new table as new_rows
-  for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
+  for each statement execute function notify_changes('${ownerWorkspacesOfRows}');
 create trigger notify_delete after delete on users referencing old table as new_rows
-  for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
+  for each statement execute function notify_changes('${ownerWorkspacesOfRows}');
 create trigger notify_truncate after truncate on users
-  for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
+  for each statement execute function notify_changes('${ownerWorkspacesOfRows}');
 create trigger notify_row after insert or delete on users
-  for each row execute function notify_row('select distinct k.workspace_id from api_keys k where k.created_by in (($1).id) and k.workspace_id is not null');
+  for each row execute function notify_row('${makeOwnerWorkspaceQuery("($1).id")}');
 alter table users enable always trigger notify_truncate, enable replica trigger notify_row;
 
 -- Takes the only row lock that conflicts with the lock of the queries in part 4.
@@ -119,7 +125,7 @@ create function notify_owner() returns trigger language plpgsql set search_path 
         and not row_security_active('api_keys') then
         perform from users where id = new.id for update skip locked;
         if found then
-          perform notify_workspaces(array(select distinct k.workspace_id from api_keys k where k.created_by in (new.id) and k.workspace_id is not null));
+          perform notify_workspaces(array(${makeOwnerWorkspaceQuery("new.id")}));
           return null;
         end if;
       end if;
