@@ -62,7 +62,7 @@ export class Database extends Context.Service<
     options: DatabaseOptions,
     maxConnections = defaultMaxConnections
   ): Layer.Layer<Database | PgClient.PgClient | SqlClient> =>
-    Layer.unwrap(Effect.sync(() => makeLayer(options, maxConnections)))
+    Layer.suspend(() => makeLayer(options, maxConnections))
 }
 
 const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
