@@ -15,24 +15,25 @@ export const Uuid = Schema.String.check(
   })
 ).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
 
-/** Decodes a UUID in any letter case to its canonical form. Long texts fail before they are copied. */
-const UuidInAnyCase = Schema.String.check(Schema.isMaxLength(36)).pipe(
-  Schema.decodeTo(Uuid, SchemaTransformation.toLowerCase())
-)
-const decodeUuid = Schema.decodeUnknownResult(UuidInAnyCase)
+const UuidInAnyCase = Schema.String.check(
+  Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
+).annotate({ description: "UUID in any case." })
+
+/**
+ * Returns a schema that decodes an id in any letter case to its canonical form. Long texts fail before they are copied.
+ *
+ * @internal
+ */
+export const inAnyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
+  UuidInAnyCase.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
+
+const decodeUuid = Schema.decodeUnknownResult(inAnyCase(Uuid))
 
 /** Parses a UUID with dashes, without braces, in any case. Returns it in lowercase, or `undefined` for other text. */
 export const parseUuid = (text: string): string | undefined => Result.getOrUndefined(decodeUuid(text))
 
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
-
-/**
- * Decodes the id of a prompt in any letter case.
- *
- * @internal
- */
-export const PromptIdInAnyCase = UuidInAnyCase.pipe(Schema.brand("PromptId"))
 
 export const FolderId = Uuid.pipe(Schema.brand("FolderId"))
 export type FolderId = typeof FolderId.Type

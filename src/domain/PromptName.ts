@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { type PromptId, parsePromptId, PromptIdInAnyCase } from "./Prompt.ts"
+import { inAnyCase, parsePromptId, PromptId } from "./Prompt.ts"
 
 /** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
 const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
@@ -29,7 +29,7 @@ export type PromptName = typeof PromptName.Type
  * The id or the name of a prompt in a workspace. A text in the form of a UUID, in uppercase or lowercase letters, is
  * always an id. Only a prompt that is not archived has a name.
  */
-const PromptReference = Schema.Union([PromptIdInAnyCase, PromptName])
+const PromptReference = Schema.Union([inAnyCase(PromptId), PromptName])
 export type PromptReference = typeof PromptReference.Type
 
 /**

@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
-import { FolderId, Prompt, PromptId, Tag, TagId, Uuid } from "./Prompt.ts"
+import { FolderId, inAnyCase, Prompt, PromptId, Tag, TagId, Uuid } from "./Prompt.ts"
 import { countJsonBytes, sizes } from "./Sizes.ts"
 import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "./Timestamp.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
@@ -11,14 +11,6 @@ import { WorkspaceId } from "./WorkspaceId.ts"
 // The items of a workspace, as operators import, edit and export them. Callers of the API see prompts and their
 // versions as `Prompt` and `Version`. In an archive, ids may contain uppercase letters, and times may be any ISO 8601
 // times with an offset.
-
-const AnyCaseUuid = Schema.String.check(
-  Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
-).annotate({ description: "UUID in any case." })
-
-/** An id in uppercase or lowercase letters, decoded to lowercase. */
-const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
-  AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 
 /** An ISO 8601 time with an offset, years 0001 to 9999, decoded to UTC. Digits after milliseconds are dropped. */
 const Time = Schema.String.check(
@@ -109,7 +101,7 @@ const KeyEnd = Schema.String.check(
 
 /** A workspace without its content. */
 export const Workspace = Schema.Struct({
-  id: anyCase(WorkspaceId),
+  id: inAnyCase(WorkspaceId),
   name: ShortText,
   tier: Tier,
   billing_status: BillingStatus
@@ -118,7 +110,7 @@ export type Workspace = typeof Workspace.Type
 
 /** An owner of API keys. Emails are compared case-insensitively. */
 export const User = Schema.Struct({
-  id: anyCase(UserId),
+  id: inAnyCase(UserId),
   email: ShortText.check(Schema.isMinLength(1, { message: "must not be empty" })),
   must_reset_password: Schema.Boolean
 })
@@ -126,9 +118,9 @@ export type User = typeof User.Type
 
 /** A stored API key: its hash, and only the ends of its plaintext. `workspace_id` is null if there is no workspace. */
 export const StoredKey = Schema.Struct({
-  id: anyCase(ApiKeyId),
-  workspace_id: Schema.NullOr(anyCase(WorkspaceId)),
-  created_by: anyCase(UserId),
+  id: inAnyCase(ApiKeyId),
+  workspace_id: Schema.NullOr(inAnyCase(WorkspaceId)),
+  created_by: inAnyCase(UserId),
   name: ShortText,
   key_hash: KeyHash,
   key_start: KeyEnd,
@@ -139,21 +131,21 @@ export const StoredKey = Schema.Struct({
 })
 export type StoredKey = typeof StoredKey.Type
 
-export const Folder = Schema.Struct({ id: anyCase(FolderId), name: ShortText })
+export const Folder = Schema.Struct({ id: inAnyCase(FolderId), name: ShortText })
 export type Folder = typeof Folder.Type
 
 /** A tag of a workspace. No two tags of a workspace have the same name. */
-export const WorkspaceTag = Schema.Struct({ id: anyCase(TagId), name: ShortText, color: Tag.fields.color })
+export const WorkspaceTag = Schema.Struct({ id: inAnyCase(TagId), name: ShortText, color: Tag.fields.color })
 export type WorkspaceTag = typeof WorkspaceTag.Type
 
 /** A text that several prompts can include. */
-export const Fragment = Schema.Struct({ id: anyCase(Uuid), name: ShortText, content: Content })
+export const Fragment = Schema.Struct({ id: inAnyCase(Uuid), name: ShortText, content: Content })
 export type Fragment = typeof Fragment.Type
 
 /** A fragment in a prompt: its position, and the values of its slots. */
 export const PromptFragment = Schema.Struct({
-  id: anyCase(Uuid),
-  fragment_id: anyCase(Uuid),
+  id: inAnyCase(Uuid),
+  fragment_id: inAnyCase(Uuid),
   position: Prompt.fields.sort_order.annotate({
     description: "Fragments are appended in ascending order of their positions."
   }),
@@ -163,12 +155,12 @@ export type PromptFragment = typeof PromptFragment.Type
 
 /** A version of a prompt. `parent_version_id` is an earlier version of the same prompt, or null. */
 export const PromptVersion = Schema.Struct({
-  id: anyCase(VersionId),
+  id: inAnyCase(VersionId),
   version_number: VersionNumber,
   content: Content,
   change_summary: Summary,
   change_source: ShortText,
-  parent_version_id: Schema.NullOr(anyCase(VersionId)),
+  parent_version_id: Schema.NullOr(inAnyCase(VersionId)),
   metadata: FreeForm,
   created_at: Time
 })
@@ -176,7 +168,7 @@ export type PromptVersion = typeof PromptVersion.Type
 
 /** A prompt with its fragments, all of its versions, and the ids of its tags. */
 export const WorkspacePrompt = Schema.Struct({
-  id: anyCase(PromptId),
+  id: inAnyCase(PromptId),
   title: ShortText,
   description: Summary,
   current_content: Content,
@@ -184,13 +176,13 @@ export const WorkspacePrompt = Schema.Struct({
   target_model: ShortText,
   intent: ShortText,
   current_version: Prompt.fields.current_version,
-  folder_id: Schema.NullOr(anyCase(FolderId)),
+  folder_id: Schema.NullOr(inAnyCase(FolderId)),
   is_favorite: Schema.Boolean,
   is_archived: Schema.Boolean,
   sort_order: Prompt.fields.sort_order,
   created_at: Time,
   updated_at: Time,
-  tags: makeList(anyCase(TagId), sizes.promptTags),
+  tags: makeList(inAnyCase(TagId), sizes.promptTags),
   fragments: makeList(PromptFragment, sizes.promptFragments),
   versions: Schema.Array(PromptVersion)
 })
