@@ -27,7 +27,7 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/*.ts": ["src/**", ...anyPackage],
   "src/runtime/**": ["src/adapters/**", "src/demo/*", ...anyCore],
   "src/testing/**": ["src/adapters/outbound/memory/*", ...anyCore],
-  "src/domain/**": ["effect/{Predicate,Result,Schema,SchemaTransformation,Struct}"],
+  "src/domain/**": ["effect/{Order,Predicate,Result,Schema,SchemaTransformation,Struct}"],
   "src/domain/ApiKey.ts": ["src/domain/**", "effect/{Result,Schema}", "node:crypto"],
   "src/application/**": [...core, ...effect],
   "src/application/ports/*": ["src/domain/**", "effect/{Context,Effect,Result}"],

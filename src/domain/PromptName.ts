@@ -1,3 +1,4 @@
+import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
@@ -104,7 +105,8 @@ interface NameablePrompt {
   readonly created_at: string
 }
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const byId = Order.Struct({ id: Order.String })
+const byAge = Order.Struct({ created_at: Order.String, id: Order.String })
 
 /** Finds the prompt with this id or name among all prompts of a workspace, for stores that keep prompts in memory. */
 export const findPrompt = <A extends NameablePrompt>(
@@ -113,13 +115,12 @@ export const findPrompt = <A extends NameablePrompt>(
 ): A | undefined => {
   if (typeof reference === "string") return prompts.find(({ id }) => id === reference)
   const { slug, digits = "" } = reference
-  const compareAge = (a: A, b: A) => (digits === "" ? compare(a.created_at, b.created_at) : 0)
   const [first] = prompts
     .filter(
       ({ id, title, is_archived }) =>
         !is_archived && toSlug(title) === slug && toDigits(id).startsWith(digits)
     )
-    .sort((a, b) => compareAge(a, b) || compare(a.id, b.id))
+    .sort(digits === "" ? byAge : byId)
   return first
 }
 

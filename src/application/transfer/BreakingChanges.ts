@@ -1,3 +1,4 @@
+import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import type { PromptId, PromptType } from "../../domain/Prompt.ts"
 import { toName, toSlug } from "../../domain/PromptName.ts"
@@ -60,9 +61,8 @@ const listInterfaces = (
       ? [{ id: pair.id, file: pair.file, age, slug: toSlug(state.title), state }]
       : []
   })
-  const owners = new Map(
-    prompts.toSorted((a, b) => (a.age < b.age ? 1 : -1)).map(({ slug, id }) => [slug, id])
-  )
+  const youngestFirst = Order.flip(Order.Struct({ age: Order.String }))
+  const owners = new Map(prompts.toSorted(youngestFirst).map(({ slug, id }) => [slug, id]))
   return prompts.map(({ id, file, slug, state }) => ({
     id,
     name: toName({ id: id as PromptId, slug }, { owns_slug: owners.get(slug) === id, owns_digits: true }),
@@ -99,7 +99,7 @@ export const compareInterfaces = (
       ({ name, new_name, type, new_type, removed_slots, added_slots }) =>
         new_name !== name || new_type !== type || removed_slots.length + added_slots.length > 0
     )
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .sort(Order.Struct({ name: Order.String }))
 }
 
 /** Returns the changes of an import of files that can break applications. */

@@ -1,3 +1,4 @@
+import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import { type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
@@ -99,7 +100,7 @@ export const planExport = (
         const live = item?.isArchived === false ? item : undefined
         return { ...pair, state: live?.state, path: file?.path ?? (live === undefined ? "" : makePath(live)) }
       })
-      const changes = targets.filter(isDifferent).sort((a, b) => (a.path < b.path ? -1 : 1))
+      const changes = targets.filter(isDifferent).sort(Order.Struct({ path: Order.String }))
       const edited = changes.filter(
         ({ fileHash, importedHash }) => fileHash !== undefined && fileHash !== importedHash
       )

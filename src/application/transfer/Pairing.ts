@@ -1,4 +1,5 @@
 import { hash } from "node:crypto"
+import * as Order from "effect/Order"
 import { isObject } from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
@@ -41,7 +42,9 @@ const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${k
 
 /** Sorts the members of an object by name, because PostgreSQL does not keep the member order of free-form JSON. */
 const sortMembers = (_: string, value: unknown): unknown =>
-  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
+  isObject(value)
+    ? Object.fromEntries(Object.entries(value).sort(Order.mapInput(Order.String, ([name]) => name)))
+    : value
 
 /** Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes. */
 export const hashState = (state: ContentState): string =>
@@ -146,7 +149,7 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
   })
   const owners = new Map<string, string>()
   return named
-    .toSorted((a, b) => Number(b.keepsName) - Number(a.keepsName))
+    .toSorted(Order.flip(Order.Struct({ keepsName: Order.Boolean })))
     .flatMap(({ path, slug, keepsName }) => {
       const owner = owners.get(slug) ?? path
       owners.set(slug, owner)

@@ -1,5 +1,6 @@
 import { posix } from "node:path"
 import * as Effect from "effect/Effect"
+import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
@@ -267,7 +268,7 @@ const findMissingFragments = ({ path, state }: PromptFile, texts: Texts): Readon
 
 /** Parses files, and sorts them by path. Fails with the problems of all files, if there are any. */
 export const parseFiles = (texts: Texts): Result.Result<ReadonlyArray<PromptFile>, InvalidFiles> => {
-  const sorted = [...texts].sort(([a], [b]) => (a < b ? -1 : 1))
+  const sorted = [...texts].sort(Order.mapInput(Order.String, ([path]) => path))
   const parsed = sorted.map(([path, text]) => parseFile(path, text))
   const problems = parsed.flatMap((result) =>
     Result.isFailure(result) ? result.failure : findMissingFragments(result.success, texts)

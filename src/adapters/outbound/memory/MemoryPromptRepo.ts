@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import type { Archive } from "../../../application/transfer/Archive.ts"
@@ -19,8 +20,6 @@ import { type Version, VersionNotFound, VersionSummary } from "../../../domain/V
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 type ArchivePrompt = Archive["prompts"][number]
-
-const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 : a > b ? 1 : 0)
 
 const findTags = (workspace: Archive, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
   workspace.tags
@@ -45,7 +44,7 @@ export const getSource = (workspace: Archive, prompt: ArchivePrompt): Resolution
   current_content: prompt.current_content,
   current_version: prompt.current_version,
   fragments: prompt.fragments
-    .toSorted((a, b) => compare(a.position, b.position) || compare(a.id, b.id))
+    .toSorted(Order.Struct({ position: Order.Number, id: Order.String }))
     .flatMap(({ fragment_id, variable_overrides }) => {
       const fragment = workspace.fragments.find(({ id }) => id === fragment_id)
       return fragment === undefined ? [] : [{ content: fragment.content, variable_overrides }]
@@ -59,7 +58,7 @@ const listVersions = (
 ): ReadonlyArray<Version> =>
   versions
     .filter((version) => isVisible(version.created_at, oldest))
-    .sort((a, b) => compare(b.version_number, a.version_number))
+    .sort(Order.flip(Order.Struct({ version_number: Order.Number })))
     .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
 /** Makes a `PromptRepo` that reads these workspaces. */
@@ -78,7 +77,7 @@ export const makePromptRepo = (workspaces: ReadonlyMap<WorkspaceId, Archive>): P
       const workspace = workspaces.get(workspaceId)
       const found = workspace?.prompts
         .filter((prompt) => matches(workspace, filter, prompt))
-        .sort((a, b) => compare(b.updated_at, a.updated_at) || compare(b.id, a.id))
+        .sort(Order.flip(Order.Struct({ updated_at: Order.String, id: Order.String })))
         .map((prompt) => pickFields(PromptSummary, prompt))
       return paginate(found ?? [], page)
     })
