@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "..")
  */
 const effect = ["effect/*", "effect/crypto/SecureRandom"]
 const core = ["src/application/**", "src/domain/**"]
-const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml", "diff"]
+const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml"]
 
 const anyCore = [...core, ...anyPackage]
 const inbound = ["src/adapters/inbound/contract/*", ...anyCore]

@@ -1,8 +1,8 @@
 import { assert, it } from "@effect/vitest"
-import { diffLines } from "diff"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as TextDiff from "effect/TextDiff"
 import { planExport } from "../../../src/application/transfer/FileExport.ts"
 import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
 import type { PromptId } from "../../../src/domain/Prompt.ts"
@@ -224,8 +224,8 @@ it.prop(
     const edited = entries.filter(({ isEdited }) => isEdited)
     const edit = Object.assign({}, ...edited.map(({ key }) => edits[key]))
     const updated = exportEdit(text, edit)
-    const removed = diffLines(text, updated).flatMap((part) =>
-      part.removed ? part.value.split("\n").slice(0, -1) : []
+    const removed = TextDiff.lines(text, updated).flatMap(({ _tag, items }) =>
+      _tag === "Delete" ? items.map((line) => line.replace(/\n$/, "")) : []
     )
     const editedLines = edited.flatMap(({ text }) => text.split("\n").slice(0, -1))
     assert.isEmpty(removed.filter((line) => !editedLines.includes(line)))

@@ -99,7 +99,7 @@ it("prompts resolve of a prompt that is too large prints only the error", async 
 it("prompts diff compares two versions by line, or a version with the current content, even in a workspace of the Free tier", async () => {
   expect(await print("diff", "Support agent", "--from", "1", "--to", "2")).toBe(`--- version 1
 +++ version 2
-@@ -1,1 +1,1 @@
+@@ -1 +1 @@
 -You are a support agent.
 \\ No newline at end of file
 +You are a support agent of {{shop}}. Be brief and friendly.

@@ -1,4 +1,4 @@
-import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
+import * as TextDiff from "effect/TextDiff"
 import type { BreakingChange } from "../../../../application/transfer/BreakingChanges.ts"
 import type { FileChange } from "../../../../application/transfer/FileImport.ts"
 import type { Texts } from "../../../../application/transfer/PromptFile.ts"
@@ -9,7 +9,7 @@ import {
 } from "../../../../application/transfer/PromptFileText.ts"
 import { toPrintable, toPrintableText } from "./Output.ts"
 
-/** Maximum number of differing lines. The time to compute a diff grows with the square of this number. */
+/** Maximum number of differing lines. The time of a diff is proportional to this number and to the number of lines. */
 const maxDifferentLines = 2_000
 
 /**
@@ -17,9 +17,9 @@ const maxDifferentLines = 2_000
  * if the texts are equal, and `undefined` if more than `maxDifferentLines` lines differ.
  */
 export const diffTexts = (before: string, after: string): string | undefined => {
-  const options = { context: 3, maxEditLength: maxDifferentLines }
-  const patch = structuredPatch("", "", before, after, undefined, undefined, options)
-  return patch?.hunks.length === 0 ? "" : patch && formatPatch(patch, OMIT_HEADERS)
+  const edits = TextDiff.lines(before, after, { maxEdits: maxDifferentLines })
+  const different = edits.flatMap(({ _tag, items }) => (_tag === "Equal" ? [] : items))
+  return different.length > maxDifferentLines ? undefined : TextDiff.unified(edits)
 }
 
 const toUnixText = (text: string): string => text.replaceAll("\r\n", "\n")
