@@ -45,15 +45,15 @@ export const testKeys = (it: ContractTests): void => {
     assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), late)), KeyNotFound)
   })
 
-  const isEnded = { expires_at: early, revoked_at: null }
-  for (const [how, oldExpiry, expires_at, endsAt, end, newExpiry] of [
-    ["at the given time", late, late, early, isEnded, late],
-    [
-      "by revocation if the given time has come",
-      ...([late, late, issuedAt, { expires_at: late, revoked_at: issuedAt }, late] as const)
-    ],
-    ["and gives the new key the same lifetime", early, undefined, late, isEnded, issuedAndEarly]
-  ] as const)
+  const givenExpiry = { oldExpiry: late, expires_at: late, newExpiry: late }
+  const sameLifetime = { oldExpiry: early, expires_at: undefined, newExpiry: issuedAndEarly }
+  const expiry = { expires_at: early, revoked_at: null }
+  const revocation = { expires_at: late, revoked_at: issuedAt }
+  for (const { how, endsAt, end, oldExpiry, expires_at, newExpiry } of [
+    { how: "at the given time", endsAt: early, end: expiry, ...givenExpiry },
+    { how: "by revocation if the given time has come", endsAt: issuedAt, end: revocation, ...givenExpiry },
+    { how: "and gives the new key the same lifetime", endsAt: late, end: expiry, ...sameLifetime }
+  ])
     test(`rotateKey adds a key with the workspace, owner and name of another key, and ends the other key ${how}`, function* () {
       const { rotateKey, keys, users } = yield* WorkspaceStore
       const fields = { name: "Production", expires_at: oldExpiry }
