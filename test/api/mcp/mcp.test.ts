@@ -10,6 +10,7 @@ import { startApi } from "../startApi.ts"
 const prompts = Array.from({ length: 43 }, (_, minute) =>
   prompt({
     title: `Prompt ${minute % 30}`,
+    current_content: `Content ${minute}`,
     updated_at: instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
   })
 )
@@ -17,7 +18,7 @@ const own = makeTenant({ prompts })
 const free = makeTenant({ workspace: { tier: "free" } })
 const api = startApi([own.archive, free.archive], { env: { MCP: "on" } })
 
-it("prompts/list lists each prompt of the workspace exactly once, under a unique name and most recently updated first, and prompts/get returns its content", async () => {
+it("prompts/list lists each prompt of the workspace exactly once, under a unique name and most recently updated first", async () => {
   const { plaintext } = own.key
   const listed: Array<{ readonly name: string; readonly title: string }> = []
   let cursor: string | undefined
@@ -28,12 +29,17 @@ it("prompts/list lists each prompt of the workspace exactly once, under a unique
   } while (cursor !== undefined)
   expect(listed.map(({ title }) => title)).toEqual(prompts.map(({ title }) => title).toReversed())
   expect(new Set(listed.map(({ name }) => name)).size).toBe(43)
+})
+
+it("prompts/get returns the content of the prompt with a listed name", async () => {
+  const { plaintext } = own.key
   for (const send of [call, callStateless]) {
-    const { name } = listed.at(-1)!
+    const list: RpcResponse = await send(api.service(), plaintext, "prompts/list")
+    const { name } = list.body.result.prompts[0]
     const { status, headers, body } = await send(api.service(), plaintext, "prompts/get", { name })
     const found = [status, headers.get("content-type"), headers.get("cache-control")]
     expect(found).toEqual([200, "application/json", "no-store"])
-    expect(body.result.messages[0].content.text).toBe(prompts[0]!.current_content)
+    expect(body.result.messages[0].content.text).toBe(prompts.at(-1)!.current_content)
   }
 })
 

@@ -172,18 +172,18 @@ test("a call with invalid parameters gets an error that names the parameter or t
   }
 })
 
-test("prompts/get fails with RESOLVED_TOO_LARGE for more than 1 MiB with its arguments or more than 1,000 slots, and with NOT_FOUND for an unknown name", function* () {
-  const { call } = yield* makeEndpoint()
-  for (const [params, code] of [
-    [{ name: "large" }, "RESOLVED_TOO_LARGE"],
-    [{ name: "repeated", arguments: { a: "\u20ac".repeat(4 * 1024) } }, "RESOLVED_TOO_LARGE"],
-    [{ name: "more-slots" }, "RESOLVED_TOO_LARGE"],
-    [{ name: "Not a name" }, "NOT_FOUND"]
-  ] as const) {
+const repeated = { name: "repeated", arguments: { a: "\u20ac".repeat(4 * 1024) } }
+for (const [what, params, code] of [
+  ["a text above 1 MiB", { name: "large" }, "RESOLVED_TOO_LARGE"],
+  ["a text that its arguments make larger than 1 MiB", repeated, "RESOLVED_TOO_LARGE"],
+  ["more than 1,000 slots", { name: "more-slots" }, "RESOLVED_TOO_LARGE"],
+  ["an unknown name", { name: "Not a name" }, "NOT_FOUND"]
+] as const)
+  test(`prompts/get fails with ${code} for ${what}`, function* () {
+    const { call } = yield* makeEndpoint()
     const { error } = (yield* call("prompts/get", params)).message
     assert.deepStrictEqual([error.code, error.data], [-32602, { code }])
-  }
-})
+  })
 
 const unavailable = { code: "SERVICE_UNAVAILABLE", retryAfter: 1 }
 for (const [state, read, message, data] of [
