@@ -37,7 +37,7 @@ it("a FakeService returns the resolved prompts and the errors of the service", a
   }
 })
 
-it("every method returns the service's envelope unchanged, with the version and the ETag of the response, and FakeService returns the same fields", async () => {
+it("every method returns the service's envelope with the version and the ETag of the response, and a FakeService returns the same fields", async () => {
   const fake = new FakeService({
     prompts: [{ ...agent, content: agent.current_content, version: agent.current_version }]
   })

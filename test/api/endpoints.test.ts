@@ -17,7 +17,7 @@ const send = (target: string) => api.send(target, [authorize(keys.active.plainte
 const workspace = archive.workspace.id
 const model = makePromptRepo(new Map([[workspace, archive]]))
 
-it("GET /prompts/{id} returns every prompt, including archived prompts, and GET /prompts/{id}/resolved its content and its fragments with filled slots", async () => {
+it("GET /prompts/{id} and GET /prompts/{id}/resolved return every prompt, including archived prompts", async () => {
   for (const stored of archive.prompts)
     for (const id of [stored.id, stored.id.toUpperCase()]) {
       const prompt = { data: Effect.runSync(model.get(workspace, stored.id)) }

@@ -52,7 +52,7 @@ const fragment = Arbitrary.all({ content: text, variable_overrides: anyOverrides
 const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
 it.prop(
-  "resolve returns only the fields of a resolved prompt: its content is followed by two newlines and the filled content of each fragment, which are counted",
+  "resolve joins the content and each fragment's filled content with two newlines, and returns only the fields of a resolved prompt",
   { content: text, fragments },
   ({ content, fragments }) => {
     const from = { ...makeSource(content, fragments), description: "Internal" }

@@ -61,7 +61,7 @@ it("if publicUrl and basePath differ, requests are accepted only below basePath 
   expect((await send(api, `/public${path}`)).status).toBe(404)
 })
 
-it("the method info of a logger receives a line for each request, without the key, the query or a prompt, and may throw, and debug receives the lines of probes", async () => {
+it("a logger receives a line without secrets for each request, at debug for probes and otherwise at info, even if info throws", async () => {
   const lines: Array<readonly [message: string, fields: HostLogFields]> = []
   const info = (...line: readonly [message: string, fields: HostLogFields]) => {
     lines.push(line)

@@ -47,7 +47,7 @@ const start = async (overrides: Record<string, string>) => {
 
 // The lines of each request have the canary in every part that the caller chooses. `startObservedService` searches the
 // log, the metrics and the spans for the canary.
-it("each request, cached or not, has one log line without any text of the caller and is counted once, and each 500 also has a line with its cause", async () => {
+it("each request is counted once and has one log line without any text of the caller, and each 500 also has a line with its cause", async () => {
   const service = await acquire(runService(() => startObservedService(env)))
   let sentCount = parseRequestLines(service.output()).length
   const send = async (request: string) => {
@@ -187,7 +187,7 @@ it("OTLP export sends metrics, and sends the spans of cached and uncached reques
   expect(routes).toContainEqual({ route, status: "200" })
 })
 
-it("to an OTLP collector that does not respond, one export is in flight until OTEL_EXPORTER_OTLP_TIMEOUT, at most 8 exports wait, and further spans are dropped", async () => {
+it("if an OTLP collector does not respond, one export is in flight, at most 8 exports wait, and further spans are dropped", async () => {
   const silent = await acquire(collector)
   silent.setSilent(true)
   const { service } = await start({

@@ -203,7 +203,7 @@ describe("the limits of a connection", () => {
     await expect.poll(() => findHeldConnections(port)).not.toContain(socket.localPort)
   })
 
-  it("unread responses of one workspace take at most 64 MiB until their clients disconnect, and prevent neither large responses to other workspaces nor small responses", async () => {
+  it("until their clients disconnect, unread responses of one workspace take at most 64 MiB, and only its large responses get 503", async () => {
     const { port } = usual
     const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
     const otherAuthorization = `Authorization: Bearer ${other.key.plaintext}`

@@ -262,7 +262,7 @@ describe("Outage", () => {
     ["suspend", "the clock is set back"]
   ]) {
     it.effect.prop(
-      `no response is older than the last reported change, older than a response that was sent before its request, or too old, and a pause or a late heartbeat takes the feed down, even if ${what}`,
+      `no response is older than the last reported change, than an earlier response or than the maximum age, even if ${what}`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(60), Schema.isMaxLength(80)) },
       ({ steps }) => checkSteps(steps.filter(({ kind }) => kind !== disturbance)),
       { arbitrary: { runs: 600 }, timeout: 60_000 }

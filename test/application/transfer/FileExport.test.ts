@@ -208,7 +208,7 @@ const edits: Readonly<Record<string, PromptChange>> = {
 }
 
 it.prop(
-  "planExport changes only the lines of keys that differ, whatever the style and the order of the keys, and keeps a byte order mark and the line ends of Windows",
+  "planExport changes only the lines of keys that differ, whatever the style, the order and the line ends, and keeps a byte order mark",
   { picks: Arbitrary.array(natural, { minLength: 40, maxLength: 40 }) },
   ({ picks }) => {
     const keys = Object.keys(styles)

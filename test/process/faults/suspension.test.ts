@@ -15,7 +15,7 @@ const readBoth = () => Promise.all([readAll(active.plaintext), readAll(second.pl
 
 // The change feed notices a pause of more than 3 s when the service resumes.
 it.each([1, 4])(
-  "after a suspension of %i s, a service neither returns an outdated prompt, nor an outdated 304 to a waiting request, nor accepts a revoked key",
+  "after a suspension of %i s, a service returns neither an outdated prompt nor an outdated 304, and accepts no revoked key",
   async (seconds) => {
     await api.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     const isRestored = async () => (await readAll(second.plaintext)).every(({ status }) => status === 200)

@@ -39,7 +39,7 @@ it("npm start forwards SIGTERM to the service, and the service stops and release
   expect(await run(["workspaces", "list"], { DATA_DIR: dataDir })).toMatchObject({ code: 0, stderr: "" })
 })
 
-it("the log of serve begins with version, database, Redis and limits, says why the database is unavailable, contains no password, and ends with the shutdown", async () => {
+it("the log of serve names its version, its settings without passwords, the reason why the database is unavailable, and the shutdown", async () => {
   const database = freshName()
   const url = new URL(toDatabaseUrl(database))
   url.password = canary

@@ -32,7 +32,7 @@ it("BodyReader returns the bytes of all chunks in their order", () => {
   release()
 })
 
-it("the bodies of one workspace use at most half of 32 MiB, another workspace gets its share of the rest, and a body that was rejected or released uses nothing", () => {
+it("accepted bodies of one workspace use at most half of 32 MiB until they are released, and bodies of another workspace half of the rest", () => {
   const bodies = new BodyReader()
   for (let n = 0; n < 100; n++) {
     readBytes(bodies, MiB + 1)

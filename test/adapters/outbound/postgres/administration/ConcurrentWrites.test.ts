@@ -122,7 +122,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
   })
 
   it.effect.prop(
-    "any interleaving of two sessions notifies every workspace that it changes, and then the list of each tag has exactly the active prompts with the tag",
+    "after any interleaving of two sessions, every changed workspace was notified, and the list of each tag has exactly its active prompts",
     [makeInterleavings(writes)],
     Effect.fnUntraced(function* ([interleaving]) {
       const client = yield* PgClient.PgClient

@@ -106,7 +106,7 @@ it("after a process is killed, its PostgreSQL server ends and the next process f
   assert.strictEqual(await end(third.child, "SIGTERM"), 0)
 })
 
-it("a start succeeds after the first start in the directory was killed while it created the database, and removes incomplete copies of the programs", async () => {
+it("a start succeeds after another start was killed while it created the database, or while it copied the programs", async () => {
   const dataDir = await makeDirectory()
   const child = fork(servePath, ["open", dataDir], { stdio: "ignore" })
   children.add(child)
