@@ -170,13 +170,16 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       /**
        * Admits a caller that was admitted before and whose workspace has not changed since. Checks only that the key is
        * not expired at `now` (milliseconds since the epoch) and that no rate limit is exhausted. Counts the request
-       * against the limits and marks the key as used.
+       * against the limits and marks the key as used. If `mustCount` is false, checks only the expiry.
        */
       admitAgain: (
         { keyId, keyExpiresAt }: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
-        now: number
-      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> =>
-        now >= keyExpiresAt ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
+        now: number,
+        mustCount = true
+      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> => {
+        if (now >= keyExpiresAt) return Effect.fail(KeyRevoked)
+        return mustCount ? consumeQuota(keyId, now) : Effect.void
+      }
     }
   })
 }) {

@@ -7,7 +7,6 @@ import { checkIsTraced } from "../../../application/observability/Instrumentatio
 import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { KeyRevoked } from "../../../domain/ApiKey.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
@@ -150,23 +149,24 @@ export const makeApp = Effect.fnUntraced(function* (
   }
 
   /** Serves the known response. Checks the key's expiry and, unless the request already counted, the rate limits. */
-  const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
-    Effect.gen(function* () {
-      const known = responseCache.findLastKnown(cacheKey)
-      if (known === undefined) return yield* Effect.fail(Unavailable)
-      const { caller, route, representation } = known
-      const now = yield* Clock.currentTimeMillis
-      const isCounted = context.caller !== undefined
-      context.route = route
-      context.caller = caller
-      if (now >= caller.keyExpiresAt) return yield* Effect.fail(KeyRevoked)
-      if (!isCounted) yield* admission.admitAgain(caller, now)
-      const ageMs = outage.findAge()
-      const isKnown = acceptedKeys.has(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
-      if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
-      yield* outage.recordResponse(ageMs)
-      return toOutageResponse(respondConditionally(context.request, representation), ageMs)
-    })
+  const respondKnown = Effect.fnUntraced(function* (
+    context: RequestContext,
+    cacheKey: string
+  ): Effect.fn.Return<HttpResponse, ApiError> {
+    const known = responseCache.findLastKnown(cacheKey)
+    if (known === undefined) return yield* Effect.fail(Unavailable)
+    const { caller, route, representation } = known
+    const now = yield* Clock.currentTimeMillis
+    const mustCount = context.caller === undefined
+    context.route = route
+    context.caller = caller
+    yield* admission.admitAgain(caller, now, mustCount)
+    const ageMs = outage.findAge()
+    const isKnown = acceptedKeys.has(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
+    if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
+    yield* outage.recordResponse(ageMs)
+    return toOutageResponse(respondConditionally(context.request, representation), ageMs)
+  })
 
   const respondFresh = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { request } = context
