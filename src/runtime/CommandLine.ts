@@ -83,10 +83,10 @@ const makeCommandOperations = (config: ServiceConfig): CommandOperations["Servic
  * modules of other commands, which saves 6 MiB of memory.
  */
 const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
-  const line = args.join(" ")
-  if (line === "serve" || line === "serve --demo") {
+  const [command, flag, ...others] = args
+  if (command === "serve" && [undefined, "--demo"].includes(flag) && others.length === 0) {
     const { serve } = yield* CommandOperations
-    return yield* serve({ demo: args.length > 1 }).pipe(Effect.as(0), Effect.catch(reportError))
+    return yield* serve({ demo: flag !== undefined }).pipe(Effect.as(0), Effect.catch(reportError))
   }
   const [{ runCommandLine }, NodeServices] = yield* Effect.promise(() =>
     Promise.all([import("../adapters/inbound/cli/Commands.ts"), import("@effect/platform-node/NodeServices")])

@@ -30,6 +30,11 @@ it.each([[["workspaces", "list"]], [["export"]], [["help"]], [["--version"]], [[
   }
 )
 
+it("one argument with a space is no command of serve", async () => {
+  const { code, stderr } = await runInShell('"$0" "$@"', "serve --demo")
+  expect([code, stderr]).toEqual([2, expect.stringContaining('unknown command "serve --demo"')])
+})
+
 it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
   const file = join(scratch, "listing")
   // The file may have one block of 1,024 bytes, and 1,000 bytes are in use. The trap makes Node ignore the signal
