@@ -3,7 +3,6 @@ import { hash } from "node:crypto"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type RequestTimeout, type ApiError, describeError, encodeErrorEnvelope } from "../contract/Errors.ts"
-import { STATUS_CODES } from "./NodeHttp.ts"
 import { cachingHeaders } from "../contract/Headers.ts"
 
 /** A request as the transport parsed it. */
@@ -107,15 +106,6 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     const value = headers[index + 1]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
-
-/** Encodes the last response of a connection. */
-export const encodeResponse = (response: HttpResponse): Uint8Array => {
-  const { status, body } = response
-  const headers = [...toHeaderPairs(response), ["date", new Date().toUTCString()], ["connection", "close"]]
-  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
-  return Buffer.concat([Buffer.from(head), toBytes(body)])
-}
 
 export const makeEntityHeaders = (body: Body, contentType: string) => ({
   "content-type": contentType,

@@ -7,7 +7,8 @@ import {
   MalformedHeader,
   RequestTimeout
 } from "../contract/Errors.ts"
-import { type HttpResponse, toErrorResponse } from "./HttpMessage.ts"
+import { type HttpResponse, toBytes, toErrorResponse, toHeaderPairs } from "./HttpMessage.ts"
+import { STATUS_CODES } from "./NodeHttp.ts"
 import { chooseRequestId, completeRequest } from "./RequestContext.ts"
 import { matchRoute } from "./Endpoints.ts"
 
@@ -33,3 +34,12 @@ export const reject = (error: ApiError, request?: IncomingMessage): Effect.Effec
     },
     toErrorResponse(error)
   )
+
+/** Encodes the last response of a connection. */
+export const encodeResponse = (response: HttpResponse): Uint8Array => {
+  const { status, body } = response
+  const headers = [...toHeaderPairs(response), ["date", new Date().toUTCString()], ["connection", "close"]]
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
+  return Buffer.concat([Buffer.from(head), toBytes(body)])
+}

@@ -5,16 +5,10 @@ import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"
-import {
-  type Body,
-  encodeResponse,
-  type HttpRequest,
-  type HttpResponse,
-  WorkspaceShares
-} from "../HttpMessage.ts"
+import { type Body, type HttpRequest, type HttpResponse, WorkspaceShares } from "../HttpMessage.ts"
 import { MountedEndpoint } from "../MountedEndpoint.ts"
 import { createServer } from "../NodeHttp.ts"
-import { reject, toApiError } from "../Rejection.ts"
+import { encodeResponse, reject, toApiError } from "../Rejection.ts"
 import { BodyReader } from "../RequestBody.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 
