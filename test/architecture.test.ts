@@ -13,6 +13,7 @@ const core = ["src/application/**", "src/domain/**"]
 const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml"]
 
 const anyCore = [...core, ...anyPackage]
+const outbound = ["src/application/{ports,observability,cache}/*", "src/domain/**", ...anyPackage]
 const inbound = ["src/adapters/inbound/contract/*", ...anyCore]
 
 /**
@@ -37,9 +38,9 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/adapters/inbound/embedding/**": inbound,
   "src/adapters/inbound/http/**": inbound,
   "src/adapters/inbound/mcp/**": ["src/adapters/inbound/http/**", "@modelcontextprotocol/server", ...inbound],
-  "src/adapters/outbound/memory/**": anyCore,
-  "src/adapters/outbound/postgres/**": anyCore,
-  "src/adapters/outbound/rate-limiter/**": ["redis", ...anyCore],
+  "src/adapters/outbound/memory/**": ["src/application/transfer/Archive.ts", ...outbound],
+  "src/adapters/outbound/postgres/**": ["src/application/SchemaStatus.ts", ...outbound],
+  "src/adapters/outbound/rate-limiter/**": ["redis", ...outbound],
   "client/src/**": [],
   "client/src/pull/*": ["client/src/**", "node:*", "node:*/*"]
 }

@@ -227,6 +227,9 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
     return yield* withSpans("Prompts", {
       list: (caller: Caller, filter: PromptFilter, page: Page) => repo.list(caller.workspaceId, filter, page),
 
+      /** Lists a page of the prompts with their names, in the order of `list`. */
+      listNamed: (caller: Caller, page: Page) => repo.listNamed(caller.workspaceId, page),
+
       get: (caller: Caller, text: string) =>
         Effect.flatMap(parsePrompt(text), (prompt) => repo.get(caller.workspaceId, prompt)),
 

@@ -2,7 +2,7 @@ import type { ProtocolError } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/Admission.ts"
-import { type NamedPrompt, PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import type { NamedPrompt } from "../../../application/ports/PromptRepo.ts"
 import { Prompts, ReadGate } from "../../../application/Prompts.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { type CallError, shorten, makeInvalidParams } from "./CallErrors.ts"
@@ -32,7 +32,6 @@ export const makeText = (text: string) => ({ type: "text", text })
 
 /** Makes `list`, which reads a page of prompts, and `get`, which reads a prompt and fills in its arguments. */
 export const makePromptCatalog = Effect.gen(function* () {
-  const repo = yield* PromptRepo
   const prompts = yield* Prompts
   const gate = yield* ReadGate
 
@@ -57,7 +56,7 @@ export const makePromptCatalog = Effect.gen(function* () {
   const list = Effect.fnUntraced(function* (caller: Caller, { cursor = "1" }: JsonObject) {
     if (typeof cursor !== "string" || !pageNumberPattern.test(cursor)) return yield* Effect.fail(wrongCursor)
     const page = Number(cursor)
-    const items = yield* repo.listNamed(caller.workspaceId, { page, per_page: pageSize })
+    const items = yield* prompts.listNamed(caller, { page, per_page: pageSize })
     const listed = yield* Effect.forEach(items, (item) => listPrompt(caller, item), { concurrency })
     return { prompts: listed.flat(), nextCursor: items.length === pageSize ? String(page + 1) : undefined }
   })
