@@ -64,8 +64,8 @@ const seed = ({ actor }: ServiceConfig, url: string) =>
 
 const mcpLayer = Layer.unwrap(
   Effect.map(
-    Effect.promise(() => import("../adapters/inbound/mcp/HttpEndpoint.ts")),
-    ({ makeHttpEndpoint }) => Layer.effect(MountedEndpoint, makeHttpEndpoint)
+    Effect.promise(() => import("../adapters/inbound/mcp/McpEndpoint.ts")),
+    ({ makeMcpEndpoint }) => Layer.effect(MountedEndpoint, makeMcpEndpoint)
   )
 )
 

@@ -8,7 +8,7 @@ import { authorize, type KeyRecord } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import { AcceptedKeys, Outage } from "./Outage.ts"
-import { type Cacheable, isUp, RevisionedCache } from "./RevisionedCache.ts"
+import { type Cacheable, checkIsUp, RevisionedCache } from "./RevisionedCache.ts"
 
 /** `maxSize` is a number of keys. Each key takes less than 1 KiB of memory. */
 const limits = { maxSize: 10_000, maxAgeMs: 60_000 }
@@ -29,7 +29,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
   /** Forgets all cached keys of a workspace if one of its keys is rejected while the change feed is down. */
   const forgetIfRejected = (found: KeyRecord): Effect.Effect<void> =>
     Effect.map(Clock.currentTimeMillis, (now) => {
-      if (found.workspace !== null && !isUp(feed) && !isAccepted(found, now))
+      if (found.workspace !== null && !checkIsUp(feed) && !isAccepted(found, now))
         cache.invalidate(found.workspace.id)
     })
 

@@ -18,8 +18,8 @@ const maxWorkspaces = 10_000
 /**
  * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
  * last contact. The feed is down if the process has paused since then (SIGSTOP, a suspended machine, a blocked event
- * loop), because a paused process reads no notifications. `isUp` finds the feed down as soon as a pause has ended, and
- * `observePause` keeps it down until a later contact.
+ * loop), because a paused process reads no notifications. `checkIsUp` finds the feed down as soon as a pause has ended,
+ * and `observePause` keeps it down until a later contact.
  */
 export class FeedState implements Feed {
   latestRevision = 0
@@ -97,7 +97,7 @@ export class FeedState implements Feed {
     return now
   }
 
-  hasPaused(): boolean {
+  checkHasPaused(): boolean {
     this.observePause()
     return this.lastContact !== undefined && this.lastContact.monotonic < this.#pauseEnd
   }

@@ -9,7 +9,7 @@ import * as Schedule from "effect/Schedule"
 import type { KeyHash } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { elapsedBetween, readClocks } from "./FeedState.ts"
-import { isUp } from "./RevisionedCache.ts"
+import { checkIsUp } from "./RevisionedCache.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
@@ -88,7 +88,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   let isServing = false
 
   const findAge = (): number | undefined => {
-    if (isUp(feed) || feed.lastContact === undefined) return undefined
+    if (checkIsUp(feed) || feed.lastContact === undefined) return undefined
     const age = elapsedBetween(feed.lastContact, readClocks())
     return age <= maxAgeMs ? age : undefined
   }
@@ -110,7 +110,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
       if (exit !== undefined && !Option.exists(Exit.findErrorOption(exit), isUnavailable)) return yield* exit
       // Whether this is an outage is known when the feed has a later contact with the database, or is down.
       const now = readClocks().monotonic
-      while (isUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
+      while (checkIsUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
       if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
       failedAt = readClocks().monotonic
       return yield* known
@@ -128,9 +128,9 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
     }
   })
   const report = Effect.suspend(() => {
-    const age = isUp(feed) ? 0 : (findAge() ?? maxAgeMs)
+    const age = checkIsUp(feed) ? 0 : (findAge() ?? maxAgeMs)
     secondsLeft.updateUnsafe((maxAgeMs - age) / 1_000, metricRegistry)
-    if (!isServing || !isUp(feed)) return Effect.void
+    if (!isServing || !checkIsUp(feed)) return Effect.void
     isServing = false
     return Effect.logInfo("Database restored; responses are current again")
   })

@@ -6,7 +6,7 @@ import { metricRegistry, registerCounter } from "../observability/Instrumentatio
 type Feed = ChangeFeed["Service"]
 
 /** Returns true if the feed is up, so its revisions include every change. Records that the process is running. */
-export const isUp = ({ lease, running }: Feed): boolean => {
+export const checkIsUp = ({ lease, running }: Feed): boolean => {
   const monotonic = performance.now()
   const wall = Date.now()
   if (lease === undefined || monotonic >= lease.monotonic || wall >= lease.wall) return false
@@ -231,7 +231,7 @@ export class RevisionedCache<Value> {
     isContradiction: (error: E) => boolean = () => false
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
-      const revisionAtStart = isUp(this.#feed) ? this.#feed.latestRevision : undefined
+      const revisionAtStart = checkIsUp(this.#feed) ? this.#feed.latestRevision : undefined
       const refusalsAtStart = this.#refusals
       const compare = (value: Value | undefined): void => {
         const entry = this.#entries.get(key)
@@ -240,7 +240,8 @@ export class RevisionedCache<Value> {
       }
       const store = (cacheable: Cacheable<Value>): void => {
         const revision = revisionOf(this.#feed, cacheable.workspace)
-        const isCurrent = isUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
+        const isCurrent =
+          checkIsUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
         // A result that is not stored may be newer than the results of in-flight reads, so these are not stored either.
         if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
         // A value that `read` took from this cache keeps its age.
@@ -291,6 +292,6 @@ export class RevisionedCache<Value> {
   }
 
   #isCurrent(entry: CacheEntry<Value>): boolean {
-    return this.#isKnown(entry) && isUp(this.#feed)
+    return this.#isKnown(entry) && checkIsUp(this.#feed)
   }
 }

@@ -19,7 +19,8 @@ export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
  * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down,
- * changes may go unnoticed. The state of the feed is data, because every read uses it: see `isUp` and `revisionOf`.
+ * changes may go unnoticed. The state of the feed is data, because every read uses it: see `checkIsUp` and
+ * `revisionOf`.
  */
 export class ChangeFeed extends Context.Service<
   ChangeFeed,
@@ -36,8 +37,8 @@ export class ChangeFeed extends Context.Service<
      */
     readonly lease: ClockReading | undefined
     /**
-     * The last moment at which the process was seen to run. A timer of the feed updates it, and so does `isUp`, because
-     * the timers of a busy process are late.
+     * The last moment at which the process was seen to run. A timer of the feed updates it, and so does `checkIsUp`,
+     * because the timers of a busy process are late.
      */
     readonly running: { monotonic: number; wall: number }
     /**
@@ -47,7 +48,7 @@ export class ChangeFeed extends Context.Service<
      */
     readonly lastContact: ClockReading | undefined
     /** Returns true if the process has paused since the last contact. The feed may have missed changes in the pause. */
-    readonly hasPaused: () => boolean
+    readonly checkHasPaused: () => boolean
     /** Adds a listener that is called after each change of a revision, and with `undefined` when the feed goes down. */
     readonly onChange: (listener: ChangeListener) => void
   }

@@ -38,7 +38,7 @@ export interface FileImport {
   /** Maps the id of each fragment to its name in front matter or, without a file, to its name in the workspace. */
   readonly fragmentNames: ReadonlyMap<string, string>
   /** The changes that can break applications; empty if the import is not a dry run. */
-  readonly callerChanges: ReadonlyArray<BreakingChange>
+  readonly breakingChanges: ReadonlyArray<BreakingChange>
 }
 
 /**
@@ -260,10 +260,10 @@ export const planImport = (
         })
       )
       const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
-      const callerChanges = options.dryRun === true ? findBreakingChanges(pairs) : []
+      const breakingChanges = options.dryRun === true ? findBreakingChanges(pairs) : []
       const importedStates = listStates(workspace, pairs, selected)
       const edit = { ...makeEdit(content, changes, options), importedStates }
-      return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])
+      return Result.succeed([edit, { changes, warnings, fragmentNames, breakingChanges }])
     }
   )
 

@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { afterEach, vi } from "vitest"
 import { makeOutage } from "../../../src/application/cache/Outage.ts"
-import { isUp, RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
+import { checkIsUp, RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
 import { FeedState } from "../../../src/application/cache/FeedState.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
@@ -30,7 +30,7 @@ const setUp = () => {
   const pause = (ms: number, isSuspended = false) => {
     clock.monotonic += isSuspended ? 1 : ms
     clock.wall += ms
-    return isUp(feed)
+    return checkIsUp(feed)
   }
   const logged = (effect: Effect.Effect<void>) =>
     Effect.runSync(Effect.provide(effect, Logger.layer([Logger.make(({ message }) => lines.push(message))])))
@@ -145,7 +145,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     const age = world.outage.findAge()
     if (known === undefined || age === undefined) return undefined
     answered.known++
-    assert.isFalse(isUp(world.feed))
+    assert.isFalse(checkIsUp(world.feed))
     assert.isAtMost(time - contact.time, maxAgeMs)
     assert.isAtLeast(age, time - contact.time)
     assert.isAtLeast(known, contact.versions[workspace]!)
@@ -243,7 +243,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 
   const run = Effect.fnUntraced(function* (step: Step) {
     yield* apply(step)
-    assert.strictEqual(isUp(world.feed), isAlive() && contact.time >= pauseEnd)
+    assert.strictEqual(checkIsUp(world.feed), isAlive() && contact.time >= pauseEnd)
     // Lets every fiber run until it waits.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
   })

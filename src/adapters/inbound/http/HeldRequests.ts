@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
 import type { AdmittedCaller } from "../../../application/Admission.ts"
-import { isUp, revisionOf } from "../../../application/cache/RevisionedCache.ts"
+import { checkIsUp, revisionOf } from "../../../application/cache/RevisionedCache.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
@@ -68,7 +68,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   }
 
   feed.onChange((changed) => {
-    const isLost = changed === undefined && !isUp(feed)
+    const isLost = changed === undefined && !checkIsUp(feed)
     const affected = changed === undefined ? held.values() : [held.get(changed) ?? []]
     for (const requests of affected)
       for (const request of requests) {
@@ -81,7 +81,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
     Effect.suspend(() => {
       const { cacheKey, request } = context
-      const id = `${workspace} ${isUp(feed)} ${revisionOf(feed, workspace)} ${cacheKey} ${request.headers["if-none-match"]}`
+      const id = `${workspace} ${checkIsUp(feed)} ${revisionOf(feed, workspace)} ${cacheKey} ${request.headers["if-none-match"]}`
       const other = checks.get(id)
       if (other !== undefined) return Fiber.join(other)
       const checked = Effect.map(respondAgain(context), (response) => ({
@@ -110,7 +110,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
     const isOutdated = (): boolean => revisionOf(feed, workspace) !== revision
     const hasEnded = (): boolean => request.isReleased || performance.now() >= endsAt
     // After a pause, the feed may have missed a change long before the loss of the feed is noticed.
-    const isTrusted = (): boolean => isUp(feed) || !feed.hasPaused()
+    const isTrusted = (): boolean => checkIsUp(feed) || !feed.checkHasPaused()
 
     /** Sleeps until a change, the end of the wait or the expiry of the key. */
     const sleep = Effect.callback<void>((resume) => {
@@ -155,7 +155,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
         request.isReleased = true
         request.wake()
       }
-      const endWait = hasRoom && isUp(feed) ? context.request.startWait?.(release) : undefined
+      const endWait = hasRoom && checkIsUp(feed) ? context.request.startWait?.(release) : undefined
       if (endWait === undefined) return Effect.succeed(response)
       const requests = held.get(workspace) ?? new Set()
       held.set(workspace, requests.add(request))
@@ -174,7 +174,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
   /** Runs `respond`, and holds the request if the request may wait and the response is a 304. */
   return (context: RequestContext, respond: Effect.Effect<HttpResponse, ApiError>): typeof respond => {
-    const revision = isUp(feed) ? feed.latestRevision : undefined
+    const revision = checkIsUp(feed) ? feed.latestRevision : undefined
     return Effect.flatMap(respond, (response) =>
       context.caller !== undefined && response.status === 304 && revision !== undefined
         ? hold(context, context.caller, revision, response)

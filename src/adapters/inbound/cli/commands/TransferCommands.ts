@@ -3,8 +3,8 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { handle, withHelp } from "../CommandBuilders.ts"
-import { exportArchive, importArchive } from "./ArchiveCommands.ts"
-import type { ImportOptions } from "./FileCommands.ts"
+import { exportArchive, importArchive } from "./ArchiveTransfer.ts"
+import type { ImportOptions } from "./FileTransfer.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import {
   booleanFlag,
@@ -27,7 +27,7 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
       })
 
 // Only commands for a directory of prompts load the modules that parse and compare files.
-const fileCommands = Effect.promise(() => import("./FileCommands.ts"))
+const fileTransfer = Effect.promise(() => import("./FileTransfer.ts"))
 
 const rejectUsage = (message: string) => Effect.fail(new UsageError({ message }))
 
@@ -37,7 +37,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
       return yield* rejectUsage(
         `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
       )
-    const { importFiles } = yield* fileCommands
+    const { importFiles } = yield* fileTransfer
     return yield* importFiles(workspace, options)
   }
   // For an archive, the default workspace is ignored, even if it is given as `--workspace`.
@@ -103,7 +103,7 @@ export const exportCommand = Command.make(
       if (format === "archive" && options.update) return yield* rejectUsage("--update is for --format files")
       if (format === "archive") return yield* exportArchive(workspace, out)
       if (out === undefined) return yield* rejectUsage("--format files needs a directory: add --out DIR")
-      const { exportFiles } = yield* fileCommands
+      const { exportFiles } = yield* fileTransfer
       yield* exportFiles(workspace, out, options)
     })
   )
@@ -128,7 +128,7 @@ export const checkCommand = Command.make(
   },
   handle(
     Effect.fnUntraced(function* ({ directory, against }) {
-      const { checkDirectory } = yield* fileCommands
+      const { checkDirectory } = yield* fileTransfer
       if (yield* checkDirectory(directory, against)) return yield* new ResultExit()
     })
   )

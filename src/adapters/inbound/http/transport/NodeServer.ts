@@ -39,7 +39,7 @@ interface InFlight {
   releaseWait: () => void
 }
 
-const end = ({ releaseMemory, releaseWait }: InFlight): void => {
+const releaseAll = ({ releaseMemory, releaseWait }: InFlight): void => {
   releaseWait()
   releaseMemory()
 }
@@ -65,7 +65,7 @@ export class Connections {
     socket.once("close", () => {
       this.#connections.delete(socket)
       // Some versions of Node emit `close` only for the response that they are sending, not for the responses behind it.
-      for (const inFlight of responses.values()) end(inFlight)
+      for (const inFlight of responses.values()) releaseAll(inFlight)
       responses.clear()
     })
   }
@@ -84,7 +84,7 @@ export class Connections {
     const inFlight: InFlight = { releaseMemory: doNothing, releaseWait: doNothing }
     responses.set(response, inFlight)
     response.on("close", () => {
-      if (responses.delete(response)) end(inFlight)
+      if (responses.delete(response)) releaseAll(inFlight)
     })
     return true
   }

@@ -13,7 +13,7 @@ import {
   type WorkspaceContent
 } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { findById } from "../driver/Query.ts"
+import { lateralById } from "../driver/Query.ts"
 import { findWorkspace, makeReader, ofKeyOwners, readFolders, readTags, readUsers } from "./WorkspaceRows.ts"
 
 const readStoredKeys = makeReader(StoredKey, "api_keys", { key_hash: "encode(key_hash, 'hex')" })
@@ -33,14 +33,14 @@ const PromptRow = Schema.Struct({
 
 /** Reads prompts with the number and the parent of their next version. Omits references to other workspaces. */
 const readPrompts = makeReader(PromptRow, "prompts p", {
-  folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
+  folder_id: `(select f.id from ${lateralById("folders", "p.folder_id", ["workspace_id"])} f
     where f.workspace_id = p.workspace_id)`,
-  tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
+  tags: `array(select t.id from prompt_tags pt, ${lateralById("tags", "pt.tag_id", ["workspace_id"])} t
     where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`,
   // Overrides that are not an object bind no slot. They are read as `{}`, because archives and files require an object.
   fragments: `(select coalesce(jsonb_agg(to_jsonb(b) || case jsonb_typeof(b.variable_overrides)
       when 'object' then '{}' else '{"variable_overrides": {}}'::jsonb end order by b.position, b.id), '[]')
-    from prompt_fragments b, ${findById("fragments", "b.fragment_id", ["workspace_id"])} f
+    from prompt_fragments b, ${lateralById("fragments", "b.fragment_id", ["workspace_id"])} f
     where b.prompt_id = p.id and f.workspace_id = p.workspace_id)`,
   next_version: `1 + greatest(p.current_version,
     (select max(v.version_number) from prompt_versions v where v.prompt_id = p.id))::float8`,
@@ -54,7 +54,7 @@ const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.
   id: "v.id",
   created_at: "v.created_at",
   parent_version_id: `(select o.id
-    from ${findById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o
+    from ${lateralById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o
     where o.prompt_id = v.prompt_id and o.version_number < v.version_number)`
 })
 

@@ -16,7 +16,7 @@ import { InvalidContent, type Problem } from "../../../../domain/WorkspaceConten
 import { countRows } from "../driver/Query.ts"
 
 /** The items of a workspace, or the items that an edit writes. */
-export type Content = Omit<WholeWorkspace, "workspace">
+export type ContentToWrite = Omit<WholeWorkspace, "workspace">
 
 interface Table {
   /** The columns that a write sets, which have the names of the fields of the domain. */
@@ -141,7 +141,7 @@ const isList = (table: TableName): table is keyof typeof promptLists => table in
 function* listRows(
   table: TableName,
   workspace_id: string,
-  content: Content,
+  content: ContentToWrite,
   columns: ReadonlyArray<string> = tables[table].columns
 ) {
   const toRow = (item: object) => {
@@ -170,7 +170,7 @@ const decodeConflicts = Schema.decodeUnknownSync(
 export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
   workspace: string,
-  content: Content
+  content: ContentToWrite
 ) {
   const problems: Array<Problem> = []
   for (const table of tableNames) {
@@ -210,7 +210,7 @@ const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]
   const updates = Object.entries(merge).map(([name, value]) => `${name} = ${value}`)
   // The given rows are named `excluded` as in ON CONFLICT, so that `merge` is valid in the comparison and the update.
-  // `offset 0` forces a lookup by key, as in `findById`. An update locks the row, so only an added row has no `xmax`.
+  // `offset 0` forces a lookup by key, as in `lateralById`. An update locks the row, so only an added row has no `xmax`.
   return `with written as (
       insert into ${table} as t (${columns})
       select ${columns.map((name) => `excluded.${name}`)}
@@ -235,7 +235,7 @@ export const upsertRows = Effect.fnUntraced(function* (
   sql: PgClient,
   names: ReadonlyArray<TableName>,
   workspace: string,
-  content: Content
+  content: ContentToWrite
 ) {
   let [added, changed] = [0, 0]
   for (const table of names) {
@@ -262,7 +262,7 @@ export const upsertRows = Effect.fnUntraced(function* (
 })
 
 /** Returns a column of ids as an array literal. */
-const toArray = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>, column: string): string =>
+const toIdArray = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>, column: string): string =>
   `{${rows.map((row) => row[column])}}`
 
 /**
@@ -273,7 +273,7 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
   sql: PgClient,
   names: ReadonlyArray<ContentTableName>,
   workspace: string,
-  content: Content,
+  content: ContentToWrite,
   prompts?: ReadonlyArray<WorkspacePrompt>
 ) {
   let deleted = 0
@@ -283,8 +283,8 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
     const text = `delete from ${table} t
       where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists
         (select from unnest($2::uuid[], $3::uuid[]) s (parent, id) where (s.parent, s.id) = (t.${parent}, t.${id}))`
-    const owner = prompts === undefined ? workspace : toArray(prompts, "id")
-    deleted += yield* countRows(sql.unsafe(text, [owner, toArray(rows, parent), toArray(rows, id)]))
+    const owner = prompts === undefined ? workspace : toIdArray(prompts, "id")
+    deleted += yield* countRows(sql.unsafe(text, [owner, toIdArray(rows, parent), toIdArray(rows, id)]))
   }
   return deleted
 })

@@ -79,7 +79,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       handleSqlErrors(transact("read committed", work))
 
     /** Runs reads that need no transaction. */
-    const pool: StatementRunner<Unavailable> = {
+    const statements: StatementRunner<Unavailable> = {
       unsafe: (text, params = []) => queryReads({ text, params })
     }
 
@@ -94,7 +94,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /** Lists rows of a workspace, whose id is `$1`. Fails with `WorkspaceNotFound` if the workspace does not exist. */
     const list = <A>(read: Reader<A>, id: WorkspaceId, clauses: string) =>
-      Effect.andThen(findWorkspace(pool, id), read(pool, clauses, [id]))
+      Effect.andThen(findWorkspace(statements, id), read(statements, clauses, [id]))
 
     const updateKey = ({ id, name, revoked_at, expires_at }: KeyInfo) =>
       sql`update api_keys set name = ${name}, revoked_at = ${revoked_at}, expires_at = ${expires_at} where id = ${id}`
@@ -117,7 +117,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       )
 
     return WorkspaceStore.of({
-      workspaces: readWorkspaces(pool, "order by id"),
+      workspaces: readWorkspaces(statements, "order by id"),
       addWorkspace: Effect.fnUntraced(function* ({ id, name, tier, billing_status }) {
         yield* sql`insert into workspaces ${sql.insert({ id, name, tier, billing_status })}`
         yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
@@ -221,8 +221,11 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       }, inTransaction),
       auditEvents: ({ workspace, limit }) =>
         workspace === undefined
-          ? readEvents(pool, "order by e.id desc limit $1::int", [limit])
-          : readEvents(pool, "where workspace_id = $2 order by e.id desc limit $1::int", [limit, workspace])
+          ? readEvents(statements, "order by e.id desc limit $1::int", [limit])
+          : readEvents(statements, "where workspace_id = $2 order by e.id desc limit $1::int", [
+              limit,
+              workspace
+            ])
     })
   })
 )

@@ -19,7 +19,7 @@ import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { readContent } from "./ContentReader.ts"
 import {
   accountTables,
-  type Content,
+  type ContentToWrite,
   contentTables,
   deleteOtherRows,
   rejectConflicts,
@@ -45,7 +45,7 @@ const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
 /** Returns the number of items of each kind in the content. */
-const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users" | "api_keys">) => ({
+const countItems = ({ prompts, fragments, folders, tags }: Omit<ContentToWrite, "users" | "api_keys">) => ({
   prompts: prompts.length,
   versions: prompts.flatMap(Struct.get("versions")).length,
   fragments: fragments.length,
@@ -55,8 +55,8 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
 
 /**
  * Makes the content of a workspace equal to an archive, merges the name, the users and the keys, and returns how many
- * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing changes
- * do not wait for the rest of an import.
+ * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing
+ * changes do not wait for the rest of an import.
  *
  * Rows of prompts that the archive lacks are deleted first, because the schema limits their number. Each statement sees
  * what other transactions committed before it. If an editor commits a version before prompts are compared, the version

@@ -43,5 +43,5 @@ export const countRows = ({ raw }: Pick<SqlStatement<object>, "raw">): Effect.Ef
  * `workspace_id`, outside this item. OFFSET 0 forces a lookup by id. Without OFFSET 0, PostgreSQL may read all rows of
  * the workspace for each id if most workspaces have few rows.
  */
-export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
+export const lateralById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
   `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

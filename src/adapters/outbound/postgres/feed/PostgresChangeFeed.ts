@@ -9,7 +9,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { ChangeFeed, type ClockReading } from "../../../../application/ports/ChangeFeed.ts"
 import { elapsedBetween, FeedState, readClocks } from "../../../../application/cache/FeedState.ts"
-import { isUp } from "../../../../application/cache/RevisionedCache.ts"
+import { checkIsUp } from "../../../../application/cache/RevisionedCache.ts"
 import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
 import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
@@ -98,7 +98,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     }).pipe(
       Effect.tap(({ rows }) =>
         Effect.suspend(() => {
-          if (!isUp(state)) isDeaf = true
+          if (!checkIsUp(state)) isDeaf = true
           return confirmServer(rows)
         })
       ),

@@ -18,7 +18,7 @@ import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Version, VersionNotFound, type VersionNumber } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeOrdinal, makeBatchedLookup } from "../driver/QueryPool.ts"
-import { findById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
+import { lateralById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
 import { decodeNamed, decodeNames, nameColumns, requestedPrompts, toIdExpression } from "./NameQueries.ts"
 import * as pages from "./PageQueries.ts"
@@ -32,7 +32,7 @@ interface PromptKey {
 const requestedIds = "unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)"
 
 /** Converts texts without quotes and backslashes to an array literal. An undefined text becomes a null. */
-const toArray = (values: ReadonlyArray<string | undefined>): string =>
+const toArrayLiteral = (values: ReadonlyArray<string | undefined>): string =>
   `{${values.map((value) => (value === undefined ? "null" : `"${value}"`)).join()}}`
 
 /**
@@ -49,16 +49,16 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
   return (keys: ReadonlyArray<PromptKey>): Statement => {
     const names = keys.map(({ prompt }) => (typeof prompt === "string" ? undefined : prompt))
     const ids = [
-      toArray(keys.map(({ workspace }) => workspace)),
-      toArray(keys.map(({ prompt }) => (typeof prompt === "string" ? prompt : undefined)))
+      toArrayLiteral(keys.map(({ workspace }) => workspace)),
+      toArrayLiteral(keys.map(({ prompt }) => (typeof prompt === "string" ? prompt : undefined)))
     ]
     const workspace = keys[0]?.workspace
     if (names.every((name) => name === undefined)) return { text: byId, params: ids, workspace }
     const ranges = names.map((name) => (name?.digits === undefined ? undefined : toIdRange(name.digits)))
     const nameParams = [
-      toArray(names.map((name) => name?.slug)),
-      toArray(ranges.map((range) => range?.first)),
-      toArray(ranges.map((range) => range?.last))
+      toArrayLiteral(names.map((name) => name?.slug)),
+      toArrayLiteral(ranges.map((range) => range?.first)),
+      toArrayLiteral(ranges.map((range) => range?.last))
     ]
     return { text: byIdOrName, params: [...ids, ...nameParams], workspace }
   }
@@ -75,17 +75,17 @@ export const selectPromptsByKey = selectByKey(
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
         from prompt_tags pt
-        join ${findById("tags", "pt.tag_id", ["workspace_id", "name", "color"])} t on t.workspace_id = p.workspace_id
+        join ${lateralById("tags", "pt.tag_id", ["workspace_id", "name", "color"])} t on t.workspace_id = p.workspace_id
         where pt.prompt_id = p.id
       ), '[]') as tags
     from ${prompts}
-    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`
+    left join ${lateralById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`
 )
 
 const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
 /** Joins the fragments `f` of the join rows `pf` of a prompt `p`. A fragment of another workspace is left out. */
-const joinFragments = `join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
+const joinFragments = `join ${lateralById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
           on f.workspace_id = p.workspace_id`
 
 /**
@@ -193,7 +193,7 @@ export const selectVersion = (
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions v on v.prompt_id = p.id
-      left join ${findById("prompt_versions", "v.parent_version_id", ["prompt_id"])} parent on parent.prompt_id = p.id
+      left join ${lateralById("prompt_versions", "v.parent_version_id", ["prompt_id"])} parent on parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${toIdExpression(prompt, workspace, parameter)}
         and v.version_number = ${parameter(number)}
         ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`

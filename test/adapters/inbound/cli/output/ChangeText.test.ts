@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { describeChange } from "../../../../../src/adapters/inbound/cli/commands/FileCommands.ts"
+import { describeChange } from "../../../../../src/adapters/inbound/cli/commands/FileTransfer.ts"
 import { renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import { makeLayer } from "../../../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { channel } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
-import { isUp, revisionOf } from "../../../../../src/application/cache/RevisionedCache.ts"
+import { checkIsUp, revisionOf } from "../../../../../src/application/cache/RevisionedCache.ts"
 import { ChangeFeed } from "../../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
@@ -29,7 +29,7 @@ const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
   const feed = Context.get(context, ChangeFeed)
   const sql = yield* connectClient(toDatabaseUrl(database))
   const notify = (workspace: WorkspaceId) => Effect.orDie(sql.notify(channel, workspace))
-  return { feed, lines, notify, waitUntilUp: waitUntil(() => isUp(feed)) }
+  return { feed, lines, notify, waitUntilUp: waitUntil(() => checkIsUp(feed)) }
 })
 
 const downLine = ["Change feed down; caching disabled"]
@@ -59,7 +59,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     const { feed, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
     yield* waitUntilUp
     const calls: Array<readonly [workspace: WorkspaceId | undefined, isUp: boolean]> = []
-    feed.onChange((workspace) => calls.push([workspace, isUp(feed)]))
+    feed.onChange((workspace) => calls.push([workspace, checkIsUp(feed)]))
     const before = feed.latestRevision
     yield* onServer(`select pg_terminate_backend(pid) from pg_stat_activity
           where datname = '${database}' and query ilike 'listen%'`)
@@ -78,7 +78,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
         const { feed, lines, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
         yield* waitUntilUp
         yield* proxy.silence
-        yield* waitUntil(() => !isUp(feed))
+        yield* waitUntil(() => !checkIsUp(feed))
         yield* waitUntilUp
         const workspace = newId<WorkspaceId>()
         const before = revisionOf(feed, workspace)

@@ -8,7 +8,7 @@ import {
   readTexts,
   requireNoFiles,
   updateDirectory
-} from "../../../../../src/adapters/inbound/cli/commands/FileCommands.ts"
+} from "../../../../../src/adapters/inbound/cli/commands/FileTransfer.ts"
 import { InvalidFiles, type Texts } from "../../../../../src/application/transfer/PromptFile.ts"
 import { sample } from "../../../../support/archives.ts"
 import { renderFiles } from "../../../../support/promptFiles.ts"

@@ -119,11 +119,11 @@ const makeResponse = (
 })
 
 /**
- * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. The checks of a request run
- * in this order: method, origin, admission as in the HTTP API, body. Then the caller is checked again, because the key
- * may have been revoked while the body arrived.
+ * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. The checks of a request
+ * run in this order: method, origin, admission as in the HTTP API, body. Then the caller is checked again, because the
+ * key may have been revoked while the body arrived.
  */
-export const makeHttpEndpoint = Effect.gen(function* () {
+export const makeMcpEndpoint = Effect.gen(function* () {
   const admission = yield* Admission
   const gate = yield* ReadGate
   const { publicUrl } = yield* Address

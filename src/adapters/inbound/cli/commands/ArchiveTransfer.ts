@@ -7,7 +7,7 @@ import { makeReadError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, Stdout } from "../output/Output.ts"
 import { isStdout, writeOutput } from "../output/OutputFile.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
-import type { ImportOptions } from "./FileCommands.ts"
+import type { ImportOptions } from "./FileTransfer.ts"
 
 // The commands for an archive: import and export.
 

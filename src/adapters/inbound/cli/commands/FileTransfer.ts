@@ -150,7 +150,7 @@ export const importFiles = Effect.fnUntraced(function* (
       return { id, texts, imported: yield* importFiles(id, texts, { dryRun, overwrite, source: path }) }
     })
   )
-  const { fragmentNames, warnings, callerChanges } = imported
+  const { fragmentNames, warnings, breakingChanges } = imported
   const changes = imported.changes.map(({ before, after, ...change }) => ({
     change,
     diff: dryRun ? renderDiff({ ...change, before, after }, texts, fragmentNames) : ""
@@ -161,14 +161,14 @@ export const importFiles = Effect.fnUntraced(function* (
       workspace_id: id,
       dry_run: dryRun,
       changes: changes.map(({ change, diff }) => (dryRun ? { ...change, diff } : change)),
-      ...(dryRun ? { caller_changes: callerChanges } : {}),
+      ...(dryRun ? { caller_changes: breakingChanges } : {}),
       warnings
     },
     [
       ...changes.flatMap(({ change, diff }) =>
         diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
       ),
-      ...listBreakingChanges(callerChanges),
+      ...listBreakingChanges(breakingChanges),
       summarizeChanges(changes.length, dryRun, id)
     ].join("\n")
   )

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import { Address } from "../../../../src/adapters/inbound/http/Address.ts"
 import { toBytes } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { makeRequestContext } from "../../../../src/adapters/inbound/http/RequestContext.ts"
-import { isAllowedOrigin, makeHttpEndpoint } from "../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
+import { isAllowedOrigin, makeMcpEndpoint } from "../../../../src/adapters/inbound/mcp/McpEndpoint.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "../../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Admission } from "../../../../src/application/Admission.ts"
@@ -56,7 +56,7 @@ const makeEndpoint = Effect.fnUntraced(function* (read?: Read) {
     )
   )
   yield* Effect.provideContext(Memory.storeArchive(tenant.archive), services)
-  const { respond } = yield* Effect.provideContext(makeHttpEndpoint, services)
+  const { respond } = yield* Effect.provideContext(makeMcpEndpoint, services)
   /** Sends a message, and returns the status, the size and the message of the response. */
   const send = (message: unknown, headers: Readonly<Record<string, string>> = {}) => {
     const all = {
