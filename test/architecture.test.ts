@@ -31,7 +31,7 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain/**": ["effect/{Order,Predicate,Result,Schema,SchemaTransformation,Struct}"],
   "src/domain/ApiKey.ts": ["src/domain/**", "effect/{Result,Schema}", "node:crypto"],
   "src/application/**": [...core, ...effect],
-  "src/application/ports/*": ["src/domain/**", "effect/{Context,Effect,Result}"],
+  "src/application/ports/*": ["src/domain/**", "effect/{Context,Effect,Predicate,Result}"],
   "src/application/transfer/**": ["src/domain/**", "node:{crypto,path}", "yaml", ...effect],
   "src/adapters/inbound/contract/*": anyCore,
   "src/adapters/inbound/cli/**": inbound,
@@ -39,7 +39,7 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/adapters/inbound/http/**": inbound,
   "src/adapters/inbound/mcp/**": ["src/adapters/inbound/http/**", "@modelcontextprotocol/server", ...inbound],
   "src/adapters/outbound/memory/**": ["src/application/transfer/Archive.ts", ...outbound],
-  "src/adapters/outbound/postgres/**": ["src/application/SchemaStatus.ts", ...outbound],
+  "src/adapters/outbound/postgres/**": ["src/application/{InternalError,SchemaStatus}.ts", ...outbound],
   "src/adapters/outbound/rate-limiter/**": ["redis", ...outbound],
   "client/src/**": [],
   "client/src/pull/*": ["client/src/**", "node:*", "node:*/*"]

@@ -14,7 +14,7 @@ import {
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
-import { toMessage } from "../application/observability/InternalError.ts"
+import { toMessage } from "../application/InternalError.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
 import type { makeOperations } from "./layers/CommandLayers.ts"

@@ -20,6 +20,8 @@ export const checkIsUp = ({ lease, running }: Feed): boolean => {
 export const revisionOf = ({ revisions, globalRevision }: Feed, workspace: WorkspaceId): number =>
   revisions.get(workspace) ?? globalRevision
 
+// The storage, with a fair share for each workspace
+
 /** An entry of `FairMap`: the workspace to which it belongs, and its size in any unit. */
 interface FairEntry {
   readonly workspace: WorkspaceId

@@ -6,7 +6,10 @@ import * as Tracer from "effect/Tracer"
 /** Succeeds with true if spans are collected. */
 export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
-/** If spans are collected, runs each effectful method of a service in a span such as `Prompts.get`. */
+/**
+ * If spans are collected, runs each effectful method of a service in a span such as `Prompts.get`. `Effect.fn` would
+ * capture a stack trace and change the context in every call, even if no spans are collected.
+ */
 export const withSpans = <Service extends object>(name: string, service: Service): Effect.Effect<Service> => {
   const trace =
     (method: string, call: (...args: ReadonlyArray<unknown>) => unknown) =>

@@ -1,5 +1,5 @@
 import type { AdmissionError } from "../../../application/Admission.ts"
-import type { InternalError } from "../../../application/observability/InternalError.ts"
+import type { InternalError } from "../../../application/InternalError.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { keyPrefix } from "../../../domain/ApiKey.ts"
 import type { InvalidParameter } from "../../../domain/Page.ts"

@@ -4,7 +4,7 @@ import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts, ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
 import { Lifecycle } from "../../../application/Lifecycle.ts"
-import { toError } from "../../../application/observability/InternalError.ts"
+import { toError } from "../../../application/InternalError.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {

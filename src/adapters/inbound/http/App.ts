@@ -4,7 +4,7 @@ import { Admission, type AdmittedCaller } from "../../../application/Admission.t
 import { AcceptedKeys, Outage } from "../../../application/cache/Outage.ts"
 import { type Cacheable, RevisionedCache } from "../../../application/cache/RevisionedCache.ts"
 import { checkIsTraced } from "../../../application/observability/Instrumentation.ts"
-import { toError } from "../../../application/observability/InternalError.ts"
+import { toError } from "../../../application/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
@@ -24,7 +24,7 @@ import {
   representResource,
   respondConditionally
 } from "./HttpMessage.ts"
-import type { MountedEndpoint } from "./MountedEndpoint.ts"
+import { MountedEndpoint } from "./MountedEndpoint.ts"
 import {
   completeRequest,
   makeRequestContext,
@@ -75,14 +75,13 @@ const respondToFailures = (
  * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes
  * through them.
  *
- * @param mounted the endpoint of another adapter, if there is one
  * @param hasRoom returns false for a response whose body does not fit into the memory for unsent bodies; this response
  * becomes a 503
  */
 export const makeApp = Effect.fnUntraced(function* (
-  mounted?: MountedEndpoint,
   hasRoom: (response: HttpResponse) => boolean = () => true
 ) {
+  const mounted = yield* MountedEndpoint
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
   const gate = yield* ReadGate

@@ -5,6 +5,8 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type RequestTimeout, type ApiError, describeError, encodeErrorEnvelope } from "../contract/Errors.ts"
 import { cachingHeaders } from "../contract/Headers.ts"
 
+// Requests, responses and their bodies
+
 /** A request as the transport parsed it. */
 export interface HttpRequest {
   readonly method: string
@@ -95,6 +97,8 @@ export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
 /** The body is too large, is not complete in time, or exceeds the workspace's share of memory for bodies. */
 export type BodyError = typeof BodyTooLarge | typeof RequestTimeout | Unavailable
 
+// Headers
+
 /** Maps the name of each header, in lower case, to its value. */
 type HeaderFields = Readonly<Record<string, string>>
 
@@ -122,6 +126,8 @@ export const withCommonHeaders = (
   body,
   workspace
 })
+
+// Representations of resources and documents
 
 /** The two responses with which a resource is served: a 200 and a 304. */
 export interface Representation {
@@ -219,6 +225,8 @@ export const respondConditionally = (
     ? { status: 304, headers: notModifiedHeaders, body: "" }
     : full
 }
+
+// Responses to errors and during outages
 
 /** Returns the response to an error, without the common headers. */
 export const toErrorResponse = (error: ApiError): HttpResponse => {

@@ -2,7 +2,7 @@ import { INVALID_PARAMS, type McpServerFactory, Server } from "@modelcontextprot
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/Admission.ts"
-import { toError } from "../../../application/observability/InternalError.ts"
+import { toError } from "../../../application/InternalError.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
 import { countUnits, ReadGate } from "../../../application/Prompts.ts"
 import { type CallError, shorten, makeInvalidParams, toProtocolError } from "./CallErrors.ts"

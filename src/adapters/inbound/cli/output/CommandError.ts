@@ -2,7 +2,7 @@ import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { toMessage } from "../../../../application/observability/InternalError.ts"
+import { toMessage } from "../../../../application/InternalError.ts"
 
 /** Ends a command with exit code 1. The message is written for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {

@@ -6,7 +6,6 @@ import type { Duplex } from "node:stream"
 import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"
 import { type Body, type HttpRequest, type HttpResponse, WorkspaceShares } from "../HttpMessage.ts"
-import { MountedEndpoint } from "../MountedEndpoint.ts"
 import { createServer } from "../NodeHttp.ts"
 import { encodeResponse, reject, toApiError } from "../Rejection.ts"
 import { BodyReader } from "../RequestBody.ts"
@@ -185,7 +184,7 @@ export const makeNodeServer = Effect.fnUntraced(function* (limits: ConnectionLim
   const connections = new Connections(limits)
   const bodies = new BodyReader()
   const unsent = new UnsentBytes(limits.maxUnsentBytes)
-  const app = yield* makeApp(yield* MountedEndpoint, (response) => unsent.hasRoom(response))
+  const app = yield* makeApp((response) => unsent.hasRoom(response))
   const context = yield* Effect.context<never>()
   const fork = Effect.runForkWith(context)
   const runSync = Effect.runSyncWith(context)

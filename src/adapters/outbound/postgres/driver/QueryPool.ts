@@ -25,6 +25,8 @@ import {
   type SqlErrorHandler
 } from "./SqlErrors.ts"
 
+// The pool
+
 /** How long a query may stay in each phase, in milliseconds. It first waits for a permit and a connection, then runs. */
 const phaseTimeoutMs = { waiting: connectTimeoutMs, running: responseTimeoutMs }
 type Phase = keyof typeof phaseTimeoutMs
@@ -175,6 +177,8 @@ export const makeQuery = Effect.fnUntraced(function* (
 
   return (statement) => Effect.catch(run(statement), onSqlError)
 })
+
+// Lookups that share statements of the pool
 
 /** Maximum number of keys of a statement. With more keys, PostgreSQL and this process would not work in parallel. */
 const maxBatchSize = 16

@@ -27,7 +27,7 @@ interface Migration {
 /** Splits SQL into statements, which start at the beginning of a line. Lines in the body of a function are indented. */
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
-/** All migrations in their order. Their text is literal and never changes, because databases have run it. */
+/** All migrations in their order. Their text never changes, because databases have run it; a test compares its hash. */
 export const migrations: ReadonlyArray<Migration> = [
   {
     name: migrationNames[0],
