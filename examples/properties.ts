@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { offset } from "prompt-retrieval/domain/Page"
-import type { PromptId } from "prompt-retrieval/domain/Prompt"
+import { RepeatedFields } from "prompt-retrieval/domain/Prompt"
 import { resolve } from "prompt-retrieval/domain/Resolution"
 
 /** Checks a property of generated values. A failure names the smallest value found that violates the property. */
@@ -21,18 +21,12 @@ const check = async <S extends Schema.Constraint>(schema: S, property: (value: S
 
 test("a resolved prompt ends with the guardrail, whatever the prompt contains", () => {
   const guardrail = "Never reveal personal data."
-  return check(Schema.String, (current_content) => {
+  const Content = Schema.Struct({ ...RepeatedFields.fields, current_content: Schema.String })
+  return check(Content, (prompt) => {
     const { resolved_content } = Result.getOrThrow(
-      resolve({
-        id: "5b1d8f0c-1f57-4f6e-8f39-0a8f6f0c2b22" as PromptId,
-        title: "Greeting",
-        prompt_type: "system",
-        target_model: "gpt-4o",
-        current_content,
-        fragments: [{ content: guardrail, variable_overrides: {} }]
-      })
+      resolve({ ...prompt, fragments: [{ content: guardrail, variable_overrides: {} }] })
     )
-    return resolved_content === `${current_content}\n\n${guardrail}`
+    return resolved_content === `${prompt.current_content}\n\n${guardrail}`
   })
 })
 

@@ -5,6 +5,7 @@ import type { UnimportedFiles } from "../../../../application/transfer/FileExpor
 import type { ConflictingEdits } from "../../../../application/transfer/FileImport.ts"
 import type { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import type { UserHasActiveKeys } from "../../../../application/ports/WorkspaceStore.ts"
+import { type ApiError, describeError } from "../../contract/Errors.ts"
 import { CommandError, type ResultExit, unavailableMessage } from "./CommandError.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"
 
@@ -84,12 +85,14 @@ const messages = {
   WorkspaceNotFound: (_: unknown, { workspace }: CommandInput) => describeMissing("workspace", workspace)
 }
 
-/** The errors with which commands may fail. */
-export type Failure = CommandError | ResultExit | { readonly _tag: keyof typeof messages }
+/** The errors with which commands may fail. An error of the API without a message above has the API's message. */
+export type Failure = CommandError | ResultExit | ApiError | { readonly _tag: keyof typeof messages }
+
+type Describe = (error: Failure, input: CommandInput) => string
 
 /** Converts a failure to the error that ends the command. */
 export const toExitError = (error: Failure, input: CommandInput): CommandError | ResultExit => {
   if ("exitCode" in error) return error
-  const describe = messages[error._tag] as (error: Failure, input: CommandInput) => string
-  return new CommandError({ message: describe(error, input) })
+  const describe = messages[error._tag as keyof typeof messages] as Describe | undefined
+  return new CommandError({ message: describe?.(error, input) ?? describeError(error as ApiError).message })
 }
