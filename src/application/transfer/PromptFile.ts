@@ -1,4 +1,5 @@
 import { posix } from "node:path"
+import { getSuccesses } from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Order from "effect/Order"
 import * as Result from "effect/Result"
@@ -274,5 +275,5 @@ export const parseFiles = (texts: Texts): Result.Result<ReadonlyArray<PromptFile
     Result.isFailure(result) ? result.failure : findMissingFragments(result.success, texts)
   )
   if (problems.length > 0) return Result.fail(InvalidFiles(problems))
-  return Result.succeed(parsed.flatMap((result) => (Result.isSuccess(result) ? [result.success] : [])))
+  return Result.succeed(getSuccesses(parsed))
 }

@@ -51,7 +51,7 @@ export const serve = Effect.fnUntraced(function* (options: ServerOptions) {
     lifecycle.markDraining.pipe(
       Effect.andThen(Effect.sync(() => connections.endWaits())),
       Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
-      Effect.andThen(Effect.suspend(() => drain(server, connections, limits)))
+      Effect.andThen(() => drain(server, connections, limits))
     )
   )
 })

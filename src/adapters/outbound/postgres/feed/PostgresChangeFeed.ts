@@ -96,12 +96,10 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
       // The statement is not prepared, because a pooler may run each statement in another session.
       return notifier.query(sendNotification, [channel, payload], false)
     }).pipe(
-      Effect.tap(({ rows }) =>
-        Effect.suspend(() => {
-          if (!checkIsUp(state)) isDeaf = true
-          return confirmServer(rows)
-        })
-      ),
+      Effect.tap(({ rows }) => {
+        if (!checkIsUp(state)) isDeaf = true
+        return confirmServer(rows)
+      }),
       Effect.repeat(Schedule.spaced(heartbeatInterval))
     )
 
