@@ -143,6 +143,6 @@ export const makeFindBundled = (bundle: PromptBundle) => {
     verified ??= verifyBundle(bundle)
     const { prompts } = await verified
     // As in the service, the letter case of a name matters, and that of an id does not.
-    return prompts.find(({ id, name }) => name === prompt || id === prompt.toLowerCase())
+    return prompts.find(({ id, name }) => prompt === name || prompt.toLowerCase() === id)
   }
 }
