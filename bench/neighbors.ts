@@ -12,9 +12,9 @@
 import { writeFileSync } from "node:fs"
 import { setTimeout } from "node:timers/promises"
 import { makeResources } from "../test/support/makeResources.ts"
-import { burstSize, kinds, runNeighbors } from "./neighbors/tenants.ts"
 import { readMemoryMiB } from "./command.ts"
 import { startGenerator } from "./load.ts"
+import { burstSize, kinds, runNeighbors } from "./neighbors/tenants.ts"
 
 const maxCachedMs = 250
 const maxUncachedMs = 500

@@ -18,6 +18,7 @@ import {
 import { hundredThousand, makeId, makeKey, thousand, type Workspace } from "./dataset.ts"
 import { alternate } from "./harness.ts"
 import { importScenario } from "./import.ts"
+import { liveScenarios } from "./live.ts"
 import { median, type Stream } from "./load.ts"
 import { atLeast, atMost, type Goal, type Measurement } from "./measurement.ts"
 import { makeServiceStart, type Start } from "./processes.ts"
@@ -40,7 +41,6 @@ import {
   unknownKeys,
   withEtags
 } from "./requests.ts"
-import { liveScenarios } from "./live.ts"
 import { waitScenarios } from "./waits.ts"
 
 // ---- compared with the bare server

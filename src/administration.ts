@@ -4,6 +4,7 @@
  *
  * @module
  */
-export { Actor } from "./application/ports/WorkspaceStore.ts"
+
 export { Administration } from "./application/Administration.ts"
+export { Actor } from "./application/ports/WorkspaceStore.ts"
 export { administrationLayer, makeActorLayer } from "./runtime/layers/CommandLayers.ts"

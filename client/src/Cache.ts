@@ -1,4 +1,6 @@
 import { getStatus, isOutage, TimeoutError, toApiError } from "./Errors.ts"
+import type { CacheLimits } from "./Options.ts"
+import type { Source } from "./Resources.ts"
 import {
   type CallSettings,
   getElapsed,
@@ -7,8 +9,6 @@ import {
   toTimeoutError,
   withLimits
 } from "./transport/Limits.ts"
-import type { CacheLimits } from "./Options.ts"
-import type { Source } from "./Resources.ts"
 import type { ConfirmedText } from "./transport/Transport.ts"
 
 /** Requests a target from the service. */

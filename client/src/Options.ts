@@ -1,8 +1,8 @@
 import type { PromptBundle } from "./Bundle.ts"
 import { readVariable } from "./Environment.ts"
 import type { PromptClientError } from "./Errors.ts"
-import type { CallSettings, Signal } from "./transport/Limits.ts"
 import type { Fetch, Logger } from "./transport/Fetch.ts"
+import type { CallSettings, Signal } from "./transport/Limits.ts"
 
 /** The options of a client with their defaults. Times are in milliseconds. */
 export const defaultOptions = {

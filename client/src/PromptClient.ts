@@ -1,29 +1,29 @@
 import { makeFindBundled } from "./Bundle.ts"
 import { Cache, isCacheable, type Loader } from "./Cache.ts"
-import {
-  isPageEnvelope,
-  isResolvedEnvelope,
-  isSingleEnvelope,
-  type UnknownJson
-} from "./transport/Envelopes.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
-import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import {
   type CacheLimits,
   type CallOptions,
   type ClientOptions,
-  parseOptions,
   type PrefetchOptions,
   type PrefetchResult,
-  requireKnown,
+  parseOptions,
   type ResolvedOptions,
+  requireKnown,
   toSettings
 } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
 import { readList, toCall, toServiceResult, toSubstitute } from "./Results.ts"
 import { normalizeSelection, type PromptSelection } from "./Selection.ts"
+import {
+  isPageEnvelope,
+  isResolvedEnvelope,
+  isSingleEnvelope,
+  type UnknownJson
+} from "./transport/Envelopes.ts"
+import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import { normalizeHeaders, Transport } from "./transport/Transport.ts"
 
 const promptsPath = "/api/v1/prompts"

@@ -1,5 +1,4 @@
 import { toResolvedPrompt } from "./Bundle.ts"
-import { getElapsed } from "./transport/Limits.ts"
 import type { CacheResult } from "./Cache.ts"
 import type {
   ListParams,
@@ -11,6 +10,7 @@ import type {
   Source
 } from "./Resources.ts"
 import { toQuery } from "./Selection.ts"
+import { getElapsed } from "./transport/Limits.ts"
 
 /** The properties of a result besides its envelope. */
 interface ResultDetails extends Partial<Provenance<Source>> {

@@ -1,4 +1,4 @@
-export { BundleError, type BundledPrompt, type PromptBundle, verifyBundle } from "./Bundle.ts"
+export { type BundledPrompt, BundleError, type PromptBundle, verifyBundle } from "./Bundle.ts"
 export {
   AbortError,
   ApiNotAllowedError,
@@ -21,7 +21,7 @@ export {
   TimeoutError,
   UnauthorizedError
 } from "./Errors.ts"
-export type { Signal, SignalLike } from "./transport/Limits.ts"
+export type { Live, LiveOptions } from "./Live.ts"
 export type {
   CacheOptions,
   CallOptions,
@@ -30,7 +30,6 @@ export type {
   PrefetchResult,
   ResolvedOptions
 } from "./Options.ts"
-export type { Live, LiveOptions } from "./Live.ts"
 export { PromptClient } from "./PromptClient.ts"
 export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
 export type { Prompts, Versions } from "./Prompts.ts"
@@ -39,3 +38,4 @@ export { type Call, type List, traceAttributes, type WithResponse } from "./Resu
 export type { PromptFilter, PromptSelection } from "./Selection.ts"
 export { fillSlots, type Message, MissingVariablesError, toMessage } from "./Slots.ts"
 export type * from "./transport/Fetch.ts"
+export type { Signal, SignalLike } from "./transport/Limits.ts"

@@ -1,6 +1,6 @@
 import { type BundledPrompt, toResolvedPrompt } from "./Bundle.ts"
-import type { ClientOptions } from "./Options.ts"
 import { TimeoutError } from "./Errors.ts"
+import type { ClientOptions } from "./Options.ts"
 import { PromptClient } from "./PromptClient.ts"
 import type { Fetch } from "./transport/Fetch.ts"
 import { withLimits } from "./transport/Limits.ts"

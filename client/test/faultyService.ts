@@ -1,6 +1,6 @@
 import type { ClientOptions, FetchInit, LiveOptions, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { awaitValue, flush, readText, type Request } from "./support.ts"
+import { awaitValue, flush, type Request, readText } from "./support.ts"
 
 /** The names of prompts. */
 export const toNames = (count: number) => Array.from({ length: count }, (_, index) => `prompt-${index}`)

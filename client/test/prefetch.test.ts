@@ -3,12 +3,12 @@ import type { ClientOptions, PromptSelection } from "../src/index.ts"
 import { countRequested, makeFaultyService, toNames } from "./faultyService.ts"
 import {
   advance,
+  awaitValue,
   captureError,
   connectionRefused,
   errorResponse,
   jsonResponse,
   neverResponds,
-  awaitValue,
   unauthorized,
   useFakeTime
 } from "./support.ts"

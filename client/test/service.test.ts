@@ -1,8 +1,8 @@
 import { expect, it } from "vitest"
-import { type ClientOptions, PromptClient, type Single } from "../src/index.ts"
-import { FakeService } from "../src/testing.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { startDemoApi } from "../../test/api/startApi.ts"
+import { type ClientOptions, PromptClient, type Single } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
 
 const api = startDemoApi()
 const { prompts } = api.archive

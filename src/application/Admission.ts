@@ -14,13 +14,13 @@ import {
   parseApiKey,
   toExpiryTime
 } from "../domain/ApiKey.ts"
-import type { WorkspaceId } from "../domain/WorkspaceId.ts"
-import { KeyStore } from "./ports/KeyStore.ts"
-import { Lifecycle } from "./Lifecycle.ts"
-import { RateLimiter } from "./ports/RateLimiter.ts"
-import { metricRegistry, registerCounter, withSpans } from "./observability/Instrumentation.ts"
-import { Unavailable } from "./ports/Unavailable.ts"
 import { RateLimited, type RateLimitScope } from "../domain/RateLimit.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+import { Lifecycle } from "./Lifecycle.ts"
+import { metricRegistry, registerCounter, withSpans } from "./observability/Instrumentation.ts"
+import { KeyStore } from "./ports/KeyStore.ts"
+import { RateLimiter } from "./ports/RateLimiter.ts"
+import { Unavailable } from "./ports/Unavailable.ts"
 
 /** A caller that reads the prompts of its workspace. `tier` is the tier of this workspace. */
 export interface Caller {

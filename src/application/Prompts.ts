@@ -9,7 +9,7 @@ import * as Semaphore from "effect/Semaphore"
 import { historyCutoff } from "../domain/Billing.ts"
 import type { Page } from "../domain/Page.ts"
 import { type PromptId, PromptNotFound, type ResolvedPrompt } from "../domain/Prompt.ts"
-import { decodePromptReference, parsePromptReference, type PromptReference } from "../domain/PromptName.ts"
+import { decodePromptReference, type PromptReference, parsePromptReference } from "../domain/PromptName.ts"
 import {
   countSourceBytes,
   PageTooLarge,

@@ -1,6 +1,6 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { pickRepeatedFields, type PromptId, type RepeatedFields, type ResolvedPrompt } from "./Prompt.ts"
+import { type PromptId, pickRepeatedFields, type RepeatedFields, type ResolvedPrompt } from "./Prompt.ts"
 import { sizes } from "./Sizes.ts"
 
 /** The contents of a prompt and of its fragments. The fragments are ordered by `position`. */

@@ -1,8 +1,8 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { maxInt32 } from "./Sizes.ts"
 import { parsePositiveInt } from "./Page.ts"
 import { PromptId, Uuid } from "./Prompt.ts"
+import { maxInt32 } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
 
 export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ description: "Id of the version." })

@@ -4,7 +4,7 @@ import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
 import { FolderId, inAnyCase, Prompt, PromptId, Tag, TagId, Uuid } from "./Prompt.ts"
 import { countJsonBytes, sizes } from "./Sizes.ts"
-import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "./Timestamp.ts"
+import { isRepresentable, normalizeTime, parseTime, Timestamp, timePattern } from "./Timestamp.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
 import { WorkspaceId } from "./WorkspaceId.ts"
 

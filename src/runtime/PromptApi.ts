@@ -13,11 +13,11 @@ import {
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/WebHandler.ts"
 import { assertReadable, assertSchemaCurrent } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
-import { Unavailable } from "../application/ports/Unavailable.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
-import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
+import { Unavailable } from "../application/ports/Unavailable.ts"
 import { standaloneLayer } from "./layers/ServiceLayers.ts"
+import { type PromptApiOptions, type PromptApiSettings, parseOptions } from "./PromptApiOptions.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
 

@@ -1,8 +1,8 @@
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
+import { parsePublicUrl } from "../adapters/inbound/http/Address.ts"
 import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
 import { defaultOutageMaxAge } from "../application/cache/Outage.ts"
-import { parsePublicUrl } from "../adapters/inbound/http/Address.ts"
 import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./config/ConfigRules.ts"
 import type { HostLogger } from "./telemetry/HostLogger.ts"
 

@@ -5,7 +5,7 @@ import { type PromptFilter, PromptRepo } from "../application/ports/PromptRepo.t
 import type { Archive } from "../application/transfer/Archive.ts"
 import type { Page } from "../domain/Page.ts"
 import type { FolderId, PromptId } from "../domain/Prompt.ts"
-import { toSlug, type PromptReference } from "../domain/PromptName.ts"
+import { type PromptReference, toSlug } from "../domain/PromptName.ts"
 import { archive as makeArchive, newId, versionNumber } from "./archives.ts"
 
 type Repo = PromptRepo["Service"]

@@ -4,12 +4,12 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { type Proxy, proxyToUrl } from "../support/network/tcpProxy.ts"
-import { runService, unlimited } from "../support/services/startService.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
 import { outageStatus } from "../support/services/outage.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
-import { makeTestDatabase } from "../support/database/testDatabase.ts"
+import { runService, unlimited } from "../support/services/startService.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { it } from "vitest"
+import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { newId, sample } from "../support/archives.ts"
-import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { expectError, expectSuccess, internalError } from "./expectations.ts"
 import { authorize, endpointTargets, startApi } from "./startApi.ts"
 

@@ -1,12 +1,12 @@
 import { beforeAll } from "vitest"
 import type { Archive } from "../../src/application/transfer/Archive.ts"
-import { key } from "../support/archives.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
+import { key } from "../support/archives.ts"
+import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { runService, unlimited } from "../support/services/startService.ts"
-import { makeTestDatabase } from "../support/database/testDatabase.ts"
-import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { expectDocumented } from "./openapi/document.ts"
 
 /**

@@ -25,6 +25,7 @@ import {
   PastDue
 } from "../../src/domain/ApiKey.ts"
 import { BillingStatus, Tier } from "../../src/domain/Billing.ts"
+import { RateLimited } from "../../src/domain/RateLimit.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import type { Workspace } from "../../src/domain/Workspace.ts"
 import {
@@ -39,7 +40,6 @@ import {
   workspace
 } from "../support/archives.ts"
 import { makeTest } from "../support/makeTest.ts"
-import { RateLimited } from "../../src/domain/RateLimit.ts"
 
 /** The number of key lookups, and the ids of used keys with the times of their use. */
 class Lookups extends Context.Service<

@@ -4,6 +4,9 @@ import * as PostgresKeyStore from "../../src/adapters/outbound/postgres/keys/Pos
 import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import { makeKeyStoreTests } from "../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../src/testing/promptRepoTests.ts"
+import { loadArchive } from "../support/archives.ts"
+import type { migratedDatabase } from "../support/database/server.ts"
+import { workspaceStore } from "../support/database/workspaceStore.ts"
 import { testFileTransfer } from "./FileTransfer.ts"
 import { runContract } from "./runContract.ts"
 import { testAudit } from "./WorkspaceStore/Audit.ts"
@@ -11,9 +14,6 @@ import { testDirectory } from "./WorkspaceStore/Directory.ts"
 import { testEdit } from "./WorkspaceStore/Edit.ts"
 import { testImport } from "./WorkspaceStore/Import.ts"
 import { testKeys } from "./WorkspaceStore/Keys.ts"
-import { loadArchive } from "../support/archives.ts"
-import { workspaceStore } from "../support/database/workspaceStore.ts"
-import type { migratedDatabase } from "../support/database/server.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, PostgresKeyStore.layer, workspaceStore)
 

@@ -9,8 +9,8 @@ import { expect, it } from "vitest"
 import { Archive } from "../../src/application/transfer/Archive.ts"
 import { decodeArchive } from "../../src/application/transfer/ArchiveDecoder.ts"
 import { archives, exportArchive, loadArchive, toArchiveText } from "../support/archives.ts"
-import { workspaceStore } from "../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../support/database/server.ts"
+import { workspaceStore } from "../support/database/workspaceStore.ts"
 import { readCodeBlocks, root } from "./markdown.ts"
 
 /** The JSON Schema of archives, generated from the schemas with which the program reads archives. */

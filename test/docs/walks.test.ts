@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import {
   runProcess,
   type Service,
@@ -9,7 +10,6 @@ import {
   startService,
   unlimited
 } from "../support/services/startService.ts"
-import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../support/testDirectory.ts"
 import { readDocument, root } from "./markdown.ts"
 

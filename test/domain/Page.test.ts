@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { positiveIntRule, InvalidParameter, makePage, parsePositiveInt } from "../../src/domain/Page.ts"
+import { InvalidParameter, makePage, parsePositiveInt, positiveIntRule } from "../../src/domain/Page.ts"
 import { parseVersionNumber } from "../../src/domain/Version.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))

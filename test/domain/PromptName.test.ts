@@ -1,12 +1,12 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { parsePromptId, type PromptId, Uuid } from "../../src/domain/Prompt.ts"
+import { type PromptId, parsePromptId, Uuid } from "../../src/domain/Prompt.ts"
 import {
   findName,
   findPrompt,
   maxSlugSourceLength,
-  toSlug,
-  parsePromptReference
+  parsePromptReference,
+  toSlug
 } from "../../src/domain/PromptName.ts"
 
 it.each([

@@ -8,9 +8,9 @@ import { expect, it } from "vitest"
 import { getSource } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
-import { makeLinkedProject, run } from "../support/programs/packages.ts"
-import { freePort } from "../support/network/ports.ts"
 import { makeTestDatabase } from "../support/database/testDatabase.ts"
+import { freePort } from "../support/network/ports.ts"
+import { makeLinkedProject, run } from "../support/programs/packages.ts"
 
 const examples = join(import.meta.dirname, "../../examples")
 

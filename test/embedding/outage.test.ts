@@ -3,9 +3,9 @@ import { expect, it } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { lockTables } from "../support/database/locks.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { proxyToUrl } from "../support/network/tcpProxy.ts"
 import { outageStatus } from "../support/services/outage.ts"
-import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const tenant = sample()
 const { id } = tenant.archive.prompts[0]!

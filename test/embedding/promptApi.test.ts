@@ -5,8 +5,8 @@ import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index
 import { newId, sample } from "../support/archives.ts"
 import { postgresEnv } from "../support/database/connection.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/database/server.ts"
-import { run, runService, startService } from "../support/services/startService.ts"
 import { makeTestDatabase } from "../support/database/testDatabase.ts"
+import { run, runService, startService } from "../support/services/startService.ts"
 
 const tenant = sample()
 const [greeting] = tenant.archive.prompts

@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net"
 import { expect, it } from "vitest"
 import { toNodeListener } from "../../src/index.ts"
 import { exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
-import { listenOnFreePort } from "../support/network/ports.ts"
 import { makeAcquire } from "../support/makeAcquire.ts"
+import { listenOnFreePort } from "../support/network/ports.ts"
 
 const acquire = makeAcquire()
 const listen = (listener: RequestListener) => acquire(listenOnFreePort(createServer(listener)))

@@ -4,9 +4,9 @@ import { build } from "esbuild"
 import { beforeAll, expect, it } from "vitest"
 import { embeddedVersion } from "../../src/adapters/outbound/postgres/embedded/PostgresPrograms.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
+import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { bin, install, installNode, makeProject, pack, run } from "../support/programs/packages.ts"
 import { makeTestDirectory } from "../support/testDirectory.ts"
-import { makeTestDatabase } from "../support/database/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../..")
 

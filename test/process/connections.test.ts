@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { listWarnings } from "../support/services/logLines.ts"
-import { freshName, onServer, toDatabaseUrl } from "../support/database/server.ts"
 import { send, uncachedPath } from "../support/clients/requests.ts"
-import { startService, unlimited } from "../support/services/startService.ts"
+import { freshName, onServer, toDatabaseUrl } from "../support/database/server.ts"
 import { makeTestDatabase } from "../support/database/testDatabase.ts"
+import { listWarnings } from "../support/services/logLines.ts"
+import { startService, unlimited } from "../support/services/startService.ts"
 
 // One connection stays free for other workspaces, so only the reads of several workspaces use every connection.
 const tenants = [sample(), sample(), sample(), sample()]

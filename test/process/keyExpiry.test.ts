@@ -1,8 +1,8 @@
 import { expect, it } from "vitest"
-import { makeTenant, prompt } from "../support/archives.ts"
 import { startApi } from "../api/startApi.ts"
-import { responseHits } from "../support/services/metrics.ts"
+import { makeTenant, prompt } from "../support/archives.ts"
 import { read } from "../support/clients/read.ts"
+import { responseHits } from "../support/services/metrics.ts"
 
 const tenant = makeTenant({ prompts: [prompt()] })
 const api = startApi([tenant.archive])

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { type Archive, archiveFormat, writeArchive } from "../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import { type Archive, archiveFormat, writeArchive } from "../../src/application/transfer/Archive.ts"
 import type { BillingStatus, Tier } from "../../src/domain/Billing.ts"
 import { PromptType } from "../../src/domain/Prompt.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
-import { type Pair, pairWithFiles } from "../../src/application/transfer/Pairing.ts"
 import { planExport } from "../../src/application/transfer/FileExport.ts"
 import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
+import { type Pair, pairWithFiles } from "../../src/application/transfer/Pairing.ts"
 import { parseFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"

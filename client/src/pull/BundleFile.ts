@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import {
-  BundleError,
   type BundledPrompt,
+  BundleError,
   bundledFields,
   bundleFormat,
   bundleFormatVersion,

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-import { BundleError, type BundledPrompt } from "../Bundle.ts"
+import { type BundledPrompt, BundleError } from "../Bundle.ts"
 import { PromptClientError, UnauthorizedError } from "../Errors.ts"
 import { bundleFileName, parseBundleFile, renderBundle } from "./BundleFile.ts"
 import { CommandError, printable, toUsageError } from "./CommandError.ts"
-import { help, parseCommandLine, type PullOptions } from "./CommandLine.ts"
+import { help, type PullOptions, parseCommandLine } from "./CommandLine.ts"
 import { readText, writeFiles } from "./OutputFiles.ts"
 import { readPrompts } from "./PromptReader.ts"
 import { isTypesFile, renderTypes, typesFileName } from "./TypesFile.ts"

@@ -1,3 +1,4 @@
+import { withoutHolding } from "../Environment.ts"
 import {
   AbortError,
   ConnectionError,
@@ -7,9 +8,9 @@ import {
   type PromptApiError,
   toApiError
 } from "../Errors.ts"
-import type { Fetch, FetchInit, FetchResponse, Logger } from "./Fetch.ts"
+import type { PromptResponse } from "../Resources.ts"
 import type { UnknownJson } from "./Envelopes.ts"
-import { withoutHolding } from "../Environment.ts"
+import type { Fetch, FetchInit, FetchResponse, Logger } from "./Fetch.ts"
 import { KeyState } from "./KeyState.ts"
 import {
   type CallSettings,
@@ -21,7 +22,6 @@ import {
   subtract,
   withLimits
 } from "./Limits.ts"
-import type { PromptResponse } from "../Resources.ts"
 
 /** Describes the response that last confirmed a text: a 200, or a 304 with the ETag of an earlier response. */
 export interface ResponseInfo extends PromptResponse {

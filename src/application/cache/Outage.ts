@@ -7,11 +7,11 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type { KeyHash } from "../../domain/ApiKey.ts"
+import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
+import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 import { elapsedBetween, readClocks } from "./FeedState.ts"
 import { checkIsUp } from "./RevisionedCache.ts"
-import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
-import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ChangeFeed, minPauseMs } from "../ports/ChangeFeed.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
+import { type ChangeFeed, minPauseMs } from "../ports/ChangeFeed.ts"
 
 type Feed = ChangeFeed["Service"]
 

@@ -10,12 +10,12 @@ import type {
   PromptSummary,
   PromptType
 } from "../../domain/Prompt.ts"
+import type { PromptReference } from "../../domain/PromptName.ts"
 import type { PageTooLarge, ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
-import type { PromptReference } from "../../domain/PromptName.ts"
 
 /** Selects prompts of a workspace. An absent field excludes no prompt. `tag` is a tag's exact name. */
 export interface PromptFilter {

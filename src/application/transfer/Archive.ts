@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { ArchiveTooLarge, maxArchiveBytes } from "../../domain/WorkspaceContent.ts"
 import { StoredKey, WholeWorkspace } from "../../domain/Workspace.ts"
+import { ArchiveTooLarge, maxArchiveBytes } from "../../domain/WorkspaceContent.ts"
 
 // A workspace archive is a whole workspace as one JSON file. `domain/Workspace.ts` defines the items of the file.
 

@@ -5,9 +5,9 @@ import { toName, toSlug } from "../../domain/PromptName.ts"
 import { findSlots } from "../../domain/Resolution.ts"
 import type { Problem } from "../../domain/WorkspaceContent.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type Pair, pairForImport, findSlotWarnings, listUnbound } from "./Pairing.ts"
-import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
 import type { ContentState, PromptState } from "./ContentState.ts"
+import { findSlotWarnings, listUnbound, type Pair, pairForImport } from "./Pairing.ts"
+import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
 
 /** The properties of a prompt on which applications depend. */
 export interface PromptInterface {

@@ -2,10 +2,10 @@ import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import { type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type Pair, type ContentItem, isDifferent, pairWithFiles } from "./Pairing.ts"
+import { getName } from "./ContentState.ts"
+import { type ContentItem, isDifferent, type Pair, pairWithFiles } from "./Pairing.ts"
 import { extension, type InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
 import { renderFile, updateFile } from "./PromptFileText.ts"
-import { getName } from "./ContentState.ts"
 
 /** The changes that make a directory describe a workspace, sorted by path. */
 export interface FileExport {

@@ -13,9 +13,9 @@ import {
 } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type BreakingChange, findBreakingChanges } from "./BreakingChanges.ts"
-import { type Pair, pairForImport, findSlotWarnings, isDifferent } from "./Pairing.ts"
-import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
 import { type ContentState, getContent, getName, type PromptState } from "./ContentState.ts"
+import { findSlotWarnings, isDifferent, type Pair, pairForImport } from "./Pairing.ts"
+import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
 
 /** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
 export interface FileChange {

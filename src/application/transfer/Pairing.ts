@@ -7,8 +7,8 @@ import { emptySlug, toSlug } from "../../domain/PromptName.ts"
 import { findSlots, toSlotText } from "../../domain/Resolution.ts"
 import { type ImportedState, type Problem, type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { type ContentState, getName, type PromptState, promptFields } from "./ContentState.ts"
 import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
-import { type ContentState, getName, promptFields, type PromptState } from "./ContentState.ts"
 
 /** A prompt or a fragment of a workspace. */
 export interface ContentItem {

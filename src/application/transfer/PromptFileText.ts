@@ -1,8 +1,8 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
-import { parseFile, pathToFolder, type PromptFile, splitText, yamlOptions } from "./PromptFile.ts"
 import { type ContentState, getContent } from "./ContentState.ts"
+import { type PromptFile, parseFile, pathToFolder, splitText, yamlOptions } from "./PromptFile.ts"
 
 // Writes the files that `PromptFile.ts` reads.
 

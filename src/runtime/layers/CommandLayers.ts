@@ -5,17 +5,17 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
 import { Database } from "../../adapters/outbound/postgres/Database.ts"
+import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import { migrate } from "../../adapters/outbound/postgres/schema/Migrations.ts"
 import {
   assertSchemaCurrent,
   readSchemaStatus
 } from "../../adapters/outbound/postgres/schema/SchemaVersion.ts"
-import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
-import { Actor } from "../../application/ports/WorkspaceStore.ts"
 import { Administration } from "../../application/Administration.ts"
 import { Prompts } from "../../application/Prompts.ts"
+import { Actor } from "../../application/ports/WorkspaceStore.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 import { limitHeapGrowth } from "../GarbageCollection.ts"
 

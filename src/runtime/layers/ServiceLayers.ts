@@ -15,14 +15,14 @@ import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InPr
 import { Admission, type RateLimits } from "../../application/Admission.ts"
 import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
+import { FeedState } from "../../application/cache/FeedState.ts"
 import { AcceptedKeys, Outage, outageLayer, outageOffLayer } from "../../application/cache/Outage.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
-import { FeedState } from "../../application/cache/FeedState.ts"
+import { Prompts, type ReadGate } from "../../application/Prompts.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import type { KeyStore } from "../../application/ports/KeyStore.ts"
 import type { PromptRepo } from "../../application/ports/PromptRepo.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
-import { Prompts, type ReadGate } from "../../application/Prompts.ts"
 
 // The composition root of the use cases of callers, for `serve` and for embedders. Modules that only some hosts need
 // are loaded when their layer is built.

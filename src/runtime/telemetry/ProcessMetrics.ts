@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { programVersion } from "../../application/ProgramVersion.ts"
 import { metricRegistry } from "../../application/observability/Instrumentation.ts"
+import { programVersion } from "../../application/ProgramVersion.ts"
 
 /** Registers a metric whose value `get` reads when metrics are collected. No code updates the metric. */
 const register = <Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void => {

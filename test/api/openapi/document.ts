@@ -1,4 +1,4 @@
-import { type AnySchemaObject, Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
+import { Ajv2020, type AnySchemaObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { expect } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import type { HttpResponse } from "../../support/clients/rawHttp.ts"

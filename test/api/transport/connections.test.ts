@@ -4,13 +4,13 @@ import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { makeTenant, prompt } from "../../support/archives.ts"
 import type { ConnectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
-import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
+import { makeTenant, prompt } from "../../support/archives.ts"
 import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { read } from "../../support/clients/read.ts"
-import { startService } from "../../support/services/startService.ts"
+import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { startService } from "../../support/services/startService.ts"
 
 /** Returns the client port of each connection that a server process still holds open on its port. */
 const findHeldConnections = (serverPort: number): ReadonlySet<number> => {

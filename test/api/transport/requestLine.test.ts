@@ -3,9 +3,9 @@ import { sample } from "../../support/archives.ts"
 import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import {
   badRequest,
-  malformedHeader,
   expectError,
   headersTooLarge,
+  malformedHeader,
   routeNotFound,
   unknownExpectation
 } from "../expectations.ts"

@@ -12,9 +12,9 @@ import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
-import { watchOwnMetrics } from "../../support/services/metrics.ts"
 import { SwitchedFeed } from "../../support/database/switchedFeed.ts"
 import { makeTest } from "../../support/makeTest.ts"
+import { watchOwnMetrics } from "../../support/services/metrics.ts"
 
 const test = makeTest(it.effect)
 

@@ -8,11 +8,11 @@ import {
   archives,
   folder,
   fragment,
+  fragmentBinding,
   key,
   newId,
   prompt,
   tag,
-  fragmentBinding,
   user,
   version,
   workspace

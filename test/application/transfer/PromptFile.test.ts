@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { hashState } from "../../../src/application/transfer/Pairing.ts"
-import { parseFiles, type PromptFile } from "../../../src/application/transfer/PromptFile.ts"
+import { type PromptFile, parseFiles } from "../../../src/application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archive, newId, toWorkspaceContent } from "../../support/archives.ts"
 import { fileDefaults, pairFiles } from "../../support/promptFiles.ts"

@@ -14,7 +14,7 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import { type ContractTests, addKey, editContent, toReplacement } from "./support.ts"
+import { addKey, type ContractTests, editContent, toReplacement } from "./support.ts"
 
 const listEvents = (filter: AuditFilter) =>
   Effect.map(

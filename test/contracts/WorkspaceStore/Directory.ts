@@ -10,13 +10,13 @@ import {
 import { InvalidKey } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
-  loadArchive,
   archive,
   compareIds,
   exportArchive,
   folder,
   instant,
   key,
+  loadArchive,
   newId,
   sample,
   tag,
@@ -24,7 +24,7 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import { type ContractTests, assertReads, findKey } from "./support.ts"
+import { assertReads, type ContractTests, findKey } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {

@@ -2,16 +2,16 @@ import { assert } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import type { ImportedState } from "../../../src/domain/WorkspaceContent.ts"
 import {
-  loadArchive,
   archive,
   archives,
   exportArchive,
   folder,
+  loadArchive,
   makeEdit,
   newId,
   shareIds,
@@ -20,7 +20,7 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import { type ContractTests, assertReads, editContent, inExportOrder } from "./support.ts"
+import { assertReads, type ContractTests, editContent, inExportOrder } from "./support.ts"
 
 /** Replaces the items that have the id of a written item, and adds the other written items. */
 const merge = <A extends { readonly id: string }>(items: ReadonlyArray<A>, written: ReadonlyArray<A>) => [

@@ -2,8 +2,8 @@ import { assert } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { InvalidKey, type KeyRecord } from "../../../src/domain/ApiKey.ts"
 import { PromptFragment, PromptVersion, StoredKey, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
@@ -20,7 +20,7 @@ import {
   user
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import { type ContractTests, assertReads, findKey, inExportOrder, makeRecord, oneOfEach } from "./support.ts"
+import { assertReads, type ContractTests, findKey, inExportOrder, makeRecord, oneOfEach } from "./support.ts"
 
 const revoked_at = instant("2026-03-01T00:00:00.000Z")
 

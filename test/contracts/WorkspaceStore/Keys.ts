@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import { KeyNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKeyId } from "../../../src/domain/ApiKey.ts"
 import {
-  loadArchive,
   archive,
   compareIds,
   instant,
   key,
+  loadArchive,
   makeTenant,
   newId,
   sample,
@@ -15,7 +15,7 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import { type ContractTests, addKey, findKey, makeRecord, toReplacement } from "./support.ts"
+import { addKey, type ContractTests, findKey, makeRecord, toReplacement } from "./support.ts"
 
 const early = instant("2098-01-01T00:00:00.000Z")
 const late = instant("2099-01-01T00:00:00.000Z")

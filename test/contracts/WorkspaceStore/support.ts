@@ -1,9 +1,5 @@
 import type { Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
-import type { ContentEdit } from "../../../src/domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import {
@@ -11,16 +7,20 @@ import {
   type ReplacementKey,
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
+import type { ContentEdit } from "../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
-  type Key,
   archive,
   compareIds,
   folder,
   fragment,
+  fragmentBinding,
+  type Key,
   makeEdit,
   prompt,
   tag,
-  fragmentBinding,
   version
 } from "../../support/archives.ts"
 

@@ -1,9 +1,9 @@
 import { hostname, userInfo } from "node:os"
 import { beforeAll, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { runService, type Service, startService } from "../../support/services/startService.ts"
-import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
-import { currentProgram } from "../../support/services/startService.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { currentProgram } from "../../support/services/startService.ts"
 
 const { env, sql, importArchive } = makeTestDatabase()
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { postgresEnv } from "../../support/database/connection.ts"
-import { run } from "../../support/services/startService.ts"
-import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
 import { makeAcquire } from "../../support/makeAcquire.ts"
+import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
+import { run } from "../../support/services/startService.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const acquire = makeAcquire()

@@ -5,9 +5,9 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeFailure, makeSuccess, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { currentProgram, runProcess } from "../../support/services/startService.ts"
-import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const scratch = makeTestDirectory("imports-")

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
-import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 
 const acme = workspace({ name: "Acme Inc.", tier: "solo" })
 const twins = [workspace({ name: "Twin" }), workspace({ name: "Twin" })]

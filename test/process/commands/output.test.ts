@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { currentProgram, runProcess } from "../../support/services/startService.ts"
-import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const scratch = makeTestDirectory("output-")

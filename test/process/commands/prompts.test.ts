@@ -11,8 +11,8 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { lockTables } from "../../support/database/locks.ts"
-import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 
 const agent = demo.prompts[0]!
 

@@ -4,8 +4,8 @@ import { text } from "node:stream/consumers"
 import { expect, it } from "vitest"
 import { rawRequest } from "../../support/clients/rawHttp.ts"
 import { expectBystandersUnaffected } from "../../support/clients/requests.ts"
-import { startService, unlimited } from "../../support/services/startService.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { startService, unlimited } from "../../support/services/startService.ts"
 
 const { env } = makeTestDatabase()
 

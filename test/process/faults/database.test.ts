@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from "vitest"
-import { sample } from "../../support/archives.ts"
-import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
-import { expectBystandersUnaffected, send, uncachedPath } from "../../support/clients/requests.ts"
 import { startApi } from "../../api/startApi.ts"
+import { sample } from "../../support/archives.ts"
+import { expectBystandersUnaffected, send, uncachedPath } from "../../support/clients/requests.ts"
+import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 
 const { archive, keys } = sample()
 const free = sample({ tier: "free" })

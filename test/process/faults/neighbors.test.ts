@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises"
 import { beforeAll, expect, it } from "vitest"
 import { readMemoryMiB } from "../../../bench/command.ts"
-import { send, uncachedPath } from "../../support/clients/requests.ts"
 import { burstSize, kinds, type Neighbors, runNeighbors } from "../../../bench/neighbors/tenants.ts"
+import { send, uncachedPath } from "../../support/clients/requests.ts"
 import { makeAcquire } from "../../support/makeAcquire.ts"
 
 const maxResidentMiB = 400

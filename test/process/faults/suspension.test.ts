@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, expect, it } from "vitest"
+import { startApi } from "../../api/startApi.ts"
 import { type Reply, read, sendWait } from "../../support/clients/read.ts"
 import { makeOutageTenant, warm } from "../../support/services/outage.ts"
-import { startApi } from "../../api/startApi.ts"
 
 const tenant = makeOutageTenant()
 const { active, second } = tenant.keys

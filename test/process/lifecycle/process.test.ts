@@ -6,9 +6,9 @@ import { afterEach, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { read } from "../../support/clients/read.ts"
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { freePort } from "../../support/network/ports.ts"
 import { run, type Service, startService } from "../../support/services/startService.ts"
-import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 /** JSON needs 6 bytes for each character of the prompt's content. */
 const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
-import { connectTo } from "./connection.ts"
 import { freePort } from "../network/ports.ts"
 import { adaptConfig, runHaproxy } from "../programs/startProgram.ts"
 import { run, type Service } from "../services/startService.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
+import { connectTo } from "./connection.ts"
 
 /** The servers use a time zone other than UTC, so that tests fail if the service depends on the servers' time zone. */
 const settings = ["timezone=Europe/Berlin"]

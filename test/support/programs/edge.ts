@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect"
 import { sample } from "../archives.ts"
 import { connectTo, postgresEnv } from "../database/connection.ts"
 import { freePort, listenOnFreePort } from "../network/ports.ts"
-import { adaptConfig, programPath, runProgram } from "./startProgram.ts"
 import { runService, type Service, startService, unlimited } from "../services/startService.ts"
 import { temporaryDirectory } from "../testDirectory.ts"
+import { adaptConfig, programPath, runProgram } from "./startProgram.ts"
 
 /** Starts a service with two workspaces and connects to its database. */
 export const startOrigin = Effect.gen(function* () {

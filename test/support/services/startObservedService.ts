@@ -1,7 +1,7 @@
-import { collector } from "./collector.ts"
 import { makeResources } from "../makeResources.ts"
-import { searchForLeaks } from "./secrets.ts"
 import { freePort } from "../network/ports.ts"
+import { collector } from "./collector.ts"
+import { searchForLeaks } from "./secrets.ts"
 import { type Service, startService } from "./startService.ts"
 
 export interface ObservedService extends Service {

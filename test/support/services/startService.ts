@@ -3,9 +3,9 @@ import { once } from "node:events"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { searchForLeaks } from "./secrets.ts"
 import { freePort } from "../network/ports.ts"
 import { startUntilReady } from "../programs/startProgram.ts"
+import { searchForLeaks } from "./secrets.ts"
 
 /** The program of this checkout, from its sources. */
 export const sourceProgram = join(import.meta.dirname, "../../../src/main.ts")

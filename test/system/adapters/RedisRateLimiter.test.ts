@@ -12,9 +12,9 @@ import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimi
 import { sample } from "../../support/archives.ts"
 import { send } from "../../support/clients/requests.ts"
 import { connectTo, postgresEnv } from "../../support/database/connection.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTest } from "../../support/makeTest.ts"
 import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
-import { makeAcquire } from "../../support/makeAcquire.ts"
 import { runService, startService } from "../../support/services/startService.ts"
 
 const now = 29_000_000 * 60_000

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 import { beforeAll, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import { makeAcquire } from "../../support/makeAcquire.ts"
-import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { runService, type Service } from "../../support/services/startService.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const perProcess = 10
 const publicUrl = "https://prompts.example.com/base"

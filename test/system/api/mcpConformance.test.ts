@@ -2,13 +2,13 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { parse, stringify } from "yaml"
+import { startApi } from "../../api/startApi.ts"
 import { makeTenant, prompt } from "../../support/archives.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { forwardingProxy } from "../../support/network/forwardingProxy.ts"
 import { run } from "../../support/programs/packages.ts"
-import { makeAcquire } from "../../support/makeAcquire.ts"
-import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
-import { startApi } from "../../api/startApi.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 /** A workspace with the prompts that the scenarios of the suite use. */
 const { key, archive } = makeTenant({

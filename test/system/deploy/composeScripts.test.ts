@@ -4,9 +4,9 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import { clusterPath, freshCluster, makeSpawnOptions } from "../../support/database/cluster.ts"
 import { connectTo } from "../../support/database/connection.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 import { freePort } from "../../support/network/ports.ts"
 import { endProcess } from "../../support/programs/startProgram.ts"
-import { makeAcquire } from "../../support/makeAcquire.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")

@@ -5,10 +5,10 @@ import { join } from "node:path"
 import { beforeAll, expect, it } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
 import { sample } from "../../support/archives.ts"
-import { buildImage, type Image } from "../../support/programs/containerImage.ts"
 import { connectTo, postgresEnv } from "../../support/database/connection.ts"
 import { makeAcquire } from "../../support/makeAcquire.ts"
 import { freePort } from "../../support/network/ports.ts"
+import { buildImage, type Image } from "../../support/programs/containerImage.ts"
 
 const manifest = JSON.parse(readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"))
 

@@ -7,9 +7,9 @@ import { parse } from "yaml"
 import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environment.ts"
 import { connectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
 import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { promtool } from "../../support/programs/monitoring.ts"
 import { bin, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/startProgram.ts"
-import { promtool } from "../../support/programs/monitoring.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")

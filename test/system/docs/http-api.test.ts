@@ -4,15 +4,15 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it } from "vitest"
 import {
+  toErrorResponse,
   toHeaderPairs,
-  withCommonHeaders,
-  toErrorResponse
+  withCommonHeaders
 } from "../../../src/adapters/inbound/http/HttpMessage.ts"
 import { defaultRateLimits } from "../../../src/application/Admission.ts"
+import { RateLimited } from "../../../src/domain/RateLimit.ts"
 import { startDemoApi } from "../../api/startApi.ts"
 import { type CodeBlock, readCodeBlocks } from "../../docs/markdown.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
-import { RateLimited } from "../../../src/domain/RateLimit.ts"
 
 const path = "docs/http-api.md"
 const exec = promisify(execFile)

@@ -6,8 +6,8 @@ import { renderTypes } from "../../../client/src/pull/TypesFile.ts"
 import { bundledPrompt } from "../../../client/test/pull/bundles.ts"
 import { readDocument, readTable, root } from "../../docs/markdown.ts"
 import { bin, install, makeProject, pack, run } from "../../support/programs/packages.ts"
-import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { findTool } from "../../support/programs/tools.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const document = "docs/client.md"
 

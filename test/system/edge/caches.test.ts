@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { read, sendWait, summarizeWait } from "../../support/clients/read.ts"
-import { type Origin, startNginx, startOrigin, startVarnish } from "../../support/programs/edge.ts"
 import { makeAcquire } from "../../support/makeAcquire.ts"
+import { type Origin, startNginx, startOrigin, startVarnish } from "../../support/programs/edge.ts"
 
 /** Sends a request to a cache or to the service. `isStored` is true if the response came from a cache entry. */
 const send = async (port: number, path: string, authorization: string | undefined, method: string) => {

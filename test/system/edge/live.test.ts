@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { type FetchInit, PromptClient } from "../../../client/src/index.ts"
 import { sample } from "../../support/archives.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
+import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { startNginx, startVarnish } from "../../support/programs/edge.ts"
 import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
-import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 
 const { archive, keys } = sample()
 const prompts = archive.prompts.filter(({ is_archived }) => !is_archived).map(({ id }) => id)

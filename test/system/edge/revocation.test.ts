@@ -2,6 +2,8 @@ import { setTimeout } from "node:timers/promises"
 import { beforeAll, describe, expect, it } from "vitest"
 import type { Key } from "../../support/archives.ts"
 import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
+import { forwardingProxy } from "../../support/network/forwardingProxy.ts"
 import {
   type Cache,
   type Origin,
@@ -9,8 +11,6 @@ import {
   startOrigin,
   startVarnish
 } from "../../support/programs/edge.ts"
-import { forwardingProxy } from "../../support/network/forwardingProxy.ts"
-import { makeAcquire } from "../../support/makeAcquire.ts"
 
 /**
  * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.

@@ -3,12 +3,12 @@ import { sample } from "../../support/archives.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import type { Reply } from "../../support/clients/read.ts"
 import { uncachedPath } from "../../support/clients/requests.ts"
-import { followPrimary, type Pair, startPair } from "../../support/database/failover.ts"
 import { connectTo } from "../../support/database/connection.ts"
-import { freePort } from "../../support/network/ports.ts"
-import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
-import { readMetric } from "../../support/services/metrics.ts"
+import { followPrimary, type Pair, startPair } from "../../support/database/failover.ts"
 import { makeAcquire } from "../../support/makeAcquire.ts"
+import { freePort } from "../../support/network/ports.ts"
+import { readMetric } from "../../support/services/metrics.ts"
+import { runService, type Service, startService, unlimited } from "../../support/services/startService.ts"
 
 const pollOptions = { interval: 20 }
 

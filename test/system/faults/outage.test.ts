@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Reply, read } from "../../support/clients/read.ts"
-import { isFromBefore, makeOutageTenant, startOutageLoad, warm } from "../../support/services/outage.ts"
-import { type Proxy, proxyToUrl } from "../../support/network/tcpProxy.ts"
-import { runService, type Service, unlimited } from "../../support/services/startService.ts"
-import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { type Proxy, proxyToUrl } from "../../support/network/tcpProxy.ts"
+import { isFromBefore, makeOutageTenant, startOutageLoad, warm } from "../../support/services/outage.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
+import { runService, type Service, unlimited } from "../../support/services/startService.ts"
 
 /** The OUTAGE_MAX_AGE of the service, in milliseconds. */
 const maxAgeMs = 10_000

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { check, type Commit, type Observation } from "../../../bench/oracle/Checker.ts"
+import { type Commit, check, type Observation } from "../../../bench/oracle/Checker.ts"
 
 const boundMs = 3_000
 const target = "/api/v1/prompts"

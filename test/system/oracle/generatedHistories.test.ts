@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest"
 import { report } from "../../../bench/oracle/Report.ts"
 import { runHistory } from "../../../bench/oracle/Run.ts"
-import { makeAcquire } from "../../support/makeAcquire.ts"
 import { type Stage, type StageOptions, startStage } from "../../../bench/oracle/Stage.ts"
+import { makeAcquire } from "../../support/makeAcquire.ts"
 
 /**
  * The configurations under test, each with an odd and an even seed. The histories of these seeds contain every kind of

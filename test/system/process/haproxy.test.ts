@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
-import { type Service, startService, unlimited } from "../../support/services/startService.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { type Service, startService, unlimited } from "../../support/services/startService.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 

@@ -12,8 +12,8 @@ import {
   tag,
   version
 } from "../../support/archives.ts"
-import { run } from "../../support/services/startService.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
+import { run } from "../../support/services/startService.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const MiB = 1024 * 1024

@@ -1,10 +1,10 @@
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { expect, it, onTestFinished } from "vitest"
+import { startApi } from "../../api/startApi.ts"
 import { instant, makeTenant, prompt } from "../../support/archives.ts"
 import type { Json } from "../../support/clients/mcp.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
-import { startApi } from "../../api/startApi.ts"
 
 const { key, archive } = makeTenant({
   prompts: [

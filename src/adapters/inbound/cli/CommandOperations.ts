@@ -2,8 +2,8 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Administration } from "../../../application/Administration.ts"
-import type { MigrationReport, SchemaStatus } from "../../../application/SchemaStatus.ts"
 import type { Prompts } from "../../../application/Prompts.ts"
+import type { MigrationReport, SchemaStatus } from "../../../application/SchemaStatus.ts"
 import type { CommandError } from "./output/CommandError.ts"
 
 /** The operations that commands need from the program that runs them. */

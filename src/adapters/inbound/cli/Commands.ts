@@ -3,9 +3,9 @@ import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
+import { programVersion, versionText } from "../../../application/ProgramVersion.ts"
 import { withHelp } from "./CommandBuilders.ts"
 import { auditCommands } from "./commands/AuditCommands.ts"
-import { checkCommand, exportCommand, importCommand } from "./commands/TransferCommands.ts"
 import { keyCommands } from "./commands/KeyCommands.ts"
 import {
   helpCommand,
@@ -15,9 +15,9 @@ import {
   versionCommand
 } from "./commands/ProgramCommands.ts"
 import { folderCommands, promptCommands, tagCommands } from "./commands/PromptCommands.ts"
+import { checkCommand, exportCommand, importCommand } from "./commands/TransferCommands.ts"
 import { userCommands } from "./commands/UserCommands.ts"
 import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
-import { programVersion, versionText } from "../../../application/ProgramVersion.ts"
 import { commonVariables, Variables } from "./input/Environment.ts"
 import { addHelp, beforeOperands, describeUsage, findCommand, isJsonRequested } from "./input/UsageErrors.ts"
 import { AsJson, reportError, UsageError } from "./output/CommandError.ts"

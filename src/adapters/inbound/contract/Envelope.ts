@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Prompt, ResolvedPrompt } from "../../../domain/Prompt.ts"
 import {
   type InvalidParameter,
   makePage,
@@ -8,6 +7,7 @@ import {
   PageMeta,
   type PageOfItems
 } from "../../../domain/Page.ts"
+import { Prompt, ResolvedPrompt } from "../../../domain/Prompt.ts"
 
 /** The schema of a response with one resource (specification 2.1). */
 export const DataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct({ data: resource })

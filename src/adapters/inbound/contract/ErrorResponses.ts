@@ -1,6 +1,6 @@
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Schema from "effect/Schema"
-import { errors, type ErrorTag } from "./Errors.ts"
+import { type ErrorTag, errors } from "./Errors.ts"
 import { errorHeaders } from "./Headers.ts"
 
 /** The schema accepts any string as `code`, because later versions may add codes. */

@@ -4,10 +4,10 @@ import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { keyPrefix } from "../../../domain/ApiKey.ts"
 import type { InvalidParameter } from "../../../domain/Page.ts"
 import type { PromptNotFound } from "../../../domain/Prompt.ts"
+import { type RateLimited, windowSeconds } from "../../../domain/RateLimit.ts"
 import type { PageTooLarge, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { sizes } from "../../../domain/Sizes.ts"
 import type { VersionNotFound } from "../../../domain/Version.ts"
-import { type RateLimited, windowSeconds } from "../../../domain/RateLimit.ts"
 
 /** The request is not valid HTTP. */
 export const BadRequest = { _tag: "BadRequest" } as const

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
-import { maxInt32 } from "../../../domain/Sizes.ts"
 import { windowSeconds } from "../../../domain/RateLimit.ts"
+import { maxInt32 } from "../../../domain/Sizes.ts"
 
 /** How long shared caches and the cache of `App` may serve a response, in seconds (specification 8). */
 export const sharedMaxAgeSeconds = 30

@@ -9,7 +9,7 @@ import {
   parsePositiveInt,
   positiveIntRule
 } from "../../../domain/Page.ts"
-import { FolderId, parseUuid, PromptType } from "../../../domain/Prompt.ts"
+import { FolderId, PromptType, parseUuid } from "../../../domain/Prompt.ts"
 import { maxVersionNumber } from "../../../domain/Version.ts"
 
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */

@@ -2,16 +2,16 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
-import { Prompts, ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
-import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { toError } from "../../../application/InternalError.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
+import { Prompts, ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {
-  parseUuid,
   type Prompt,
   type PromptSummary,
   type PromptType,
+  parseUuid,
   type ResolvedPrompt
 } from "../../../domain/Prompt.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"

@@ -3,28 +3,30 @@ import * as Effect from "effect/Effect"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { AcceptedKeys, Outage } from "../../../application/cache/Outage.ts"
 import { type Cacheable, RevisionedCache } from "../../../application/cache/RevisionedCache.ts"
-import { checkIsTraced } from "../../../application/observability/Instrumentation.ts"
 import { toError } from "../../../application/InternalError.ts"
+import { checkIsTraced } from "../../../application/observability/Instrumentation.ts"
+import { ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { sharedMaxAgeSeconds } from "../contract/Headers.ts"
-import { type Endpoint, makeEndpoints, type MatchedRoute, matchRoute, splitTarget } from "./Endpoints.ts"
+import { Address } from "./Address.ts"
+import { type Endpoint, type MatchedRoute, makeEndpoints, matchRoute, splitTarget } from "./Endpoints.ts"
 import { makeHeldRequests } from "./HeldRequests.ts"
 import {
   type HttpRequest,
   type HttpResponse,
   isGetOrHead,
-  toErrorResponse,
-  toOutageResponse,
   isSameRepresentation,
   type Representation,
   representResource,
-  respondConditionally
+  respondConditionally,
+  toErrorResponse,
+  toOutageResponse
 } from "./HttpMessage.ts"
 import { MountedEndpoint } from "./MountedEndpoint.ts"
+import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import {
   completeRequest,
   makeRequestContext,
@@ -32,8 +34,6 @@ import {
   type RequestContext
 } from "./RequestContext.ts"
 import { inSpan } from "./Tracing.ts"
-import { makeOperationalRoutes } from "./OperationalRoutes.ts"
-import { Address } from "./Address.ts"
 
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>

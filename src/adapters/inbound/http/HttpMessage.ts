@@ -1,8 +1,8 @@
-import type * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
+import type * as Effect from "effect/Effect"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { type RequestTimeout, type ApiError, describeError, encodeErrorEnvelope } from "../contract/Errors.ts"
+import { type ApiError, describeError, encodeErrorEnvelope, type RequestTimeout } from "../contract/Errors.ts"
 import { cachingHeaders } from "../contract/Headers.ts"
 
 // Requests, responses and their bodies

@@ -1,21 +1,21 @@
 import * as Effect from "effect/Effect"
-import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
+import { withRequestDeadline } from "../../../application/Prompts.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { withRequestDeadline } from "../../../application/Prompts.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import type { ApiError } from "../contract/Errors.ts"
+import { Address, toPublicPath } from "./Address.ts"
 import {
   type HttpRequest,
   type HttpResponse,
   makeEntityHeaders,
-  toRawHeaders,
   type Representation,
   representDocument,
-  respondConditionally
+  respondConditionally,
+  toRawHeaders
 } from "./HttpMessage.ts"
-import { Address, toPublicPath } from "./Address.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 

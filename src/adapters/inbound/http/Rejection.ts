@@ -7,10 +7,10 @@ import {
   MalformedHeader,
   RequestTimeout
 } from "../contract/Errors.ts"
+import { matchRoute } from "./Endpoints.ts"
 import { type HttpResponse, toBytes, toErrorResponse, toHeaderPairs } from "./HttpMessage.ts"
 import { STATUS_CODES } from "./NodeHttp.ts"
 import { chooseRequestId, completeRequest } from "./RequestContext.ts"
-import { matchRoute } from "./Endpoints.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,

@@ -1,11 +1,11 @@
+import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { hash } from "node:crypto"
 import type { AdmittedCaller } from "../../../application/Admission.ts"
-import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
-import { requestIdPattern } from "../contract/Headers.ts"
-import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
+import { keyPrefix } from "../../../domain/ApiKey.ts"
+import { requestIdPattern } from "../contract/Headers.ts"
+import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 
 /** The facts to log and measure. `route` and `caller` are set early, because a failed step returns only an error. */
 interface RequestFacts {

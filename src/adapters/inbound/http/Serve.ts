@@ -2,7 +2,7 @@ import type { Server as HttpServer } from "node:http"
 import { Server } from "node:net"
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../application/Lifecycle.ts"
-import { listen, type ListenOptions } from "./Listen.ts"
+import { type ListenOptions, listen } from "./Listen.ts"
 import { type ConnectionLimits, connectionLimits } from "./transport/ConnectionLimits.ts"
 import { type Connections, makeNodeServer } from "./transport/NodeServer.ts"
 

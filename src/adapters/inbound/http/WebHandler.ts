@@ -7,9 +7,9 @@ import { makeApp } from "./App.ts"
 import {
   type HttpResponse,
   toBytes,
+  toErrorResponse,
   toHeaderPairs,
-  withCommonHeaders,
-  toErrorResponse
+  withCommonHeaders
 } from "./HttpMessage.ts"
 
 /** A function that returns the response to a web-standard request. The promise never rejects. */

@@ -2,10 +2,10 @@ import type { ProtocolError } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/Admission.ts"
-import type { NamedPrompt } from "../../../application/ports/PromptRepo.ts"
 import { Prompts, ReadGate } from "../../../application/Prompts.ts"
+import type { NamedPrompt } from "../../../application/ports/PromptRepo.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
-import { type CallError, shorten, makeInvalidParams } from "./CallErrors.ts"
+import { type CallError, makeInvalidParams, shorten } from "./CallErrors.ts"
 
 const pageSize = 20
 /** The number of prompts of a page that are resolved at the same time. */

@@ -5,7 +5,7 @@ import type { Caller } from "../../../application/Admission.ts"
 import { toError } from "../../../application/InternalError.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
 import { countUnits, ReadGate } from "../../../application/Prompts.ts"
-import { type CallError, shorten, makeInvalidParams, toProtocolError } from "./CallErrors.ts"
+import { type CallError, makeInvalidParams, shorten, toProtocolError } from "./CallErrors.ts"
 import { type JsonObject, makePromptCatalog, makeText } from "./PromptCatalog.ts"
 import { tools } from "./Tools.ts"
 

@@ -2,15 +2,15 @@ import * as Effect from "effect/Effect"
 import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
-import type { Archive } from "../../../application/transfer/Archive.ts"
 import type { PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import type { Archive } from "../../../application/transfer/Archive.ts"
 import { isVisible } from "../../../domain/Billing.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
-  pickRepeatedFields,
   Prompt,
   PromptNotFound,
   PromptSummary,
+  pickRepeatedFields,
   type Tag
 } from "../../../domain/Prompt.ts"
 import { findName, findPrompt, type PromptReference } from "../../../domain/PromptName.ts"

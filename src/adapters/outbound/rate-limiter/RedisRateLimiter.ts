@@ -7,8 +7,8 @@ import { createClient } from "redis"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
 import { RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import { makeRateLimiter, toRateWindow } from "./InProcessRateLimiter.ts"
 import { windowSeconds } from "../../../domain/RateLimit.ts"
+import { makeRateLimiter, toRateWindow } from "./InProcessRateLimiter.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"

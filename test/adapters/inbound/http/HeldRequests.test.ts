@@ -1,12 +1,12 @@
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { assert, it } from "@effect/vitest"
-import { vi } from "vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
+import { vi } from "vitest"
 import { makeHeldRequests } from "../../../../src/adapters/inbound/http/HeldRequests.ts"
 import type { HttpResponse } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { makeRequestContext } from "../../../../src/adapters/inbound/http/RequestContext.ts"
@@ -14,8 +14,8 @@ import type { AdmittedCaller } from "../../../../src/application/Admission.ts"
 import type { ApiKeyId, KeyHash } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
-import { makeTest } from "../../../support/makeTest.ts"
 import { SwitchedFeed } from "../../../support/database/switchedFeed.ts"
+import { makeTest } from "../../../support/makeTest.ts"
 
 const workspaceId = newId<WorkspaceId>()
 const makeCaller = (): AdmittedCaller => ({

@@ -9,13 +9,13 @@ import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "../../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Admission } from "../../../../src/application/Admission.ts"
 import { Lifecycle } from "../../../../src/application/Lifecycle.ts"
+import { Prompts } from "../../../../src/application/Prompts.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
-import { Prompts } from "../../../../src/application/Prompts.ts"
 import { sizes } from "../../../../src/domain/Sizes.ts"
-import { makeTest } from "../../../support/makeTest.ts"
 import { instant, makeTenant, prompt } from "../../../support/archives.ts"
 import { type Json, statelessHeaders, statelessMeta } from "../../../support/clients/mcp.ts"
+import { makeTest } from "../../../support/makeTest.ts"
 
 const at = (second: number) => instant(new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString())
 const makeSlots = (count: number) => Array.from({ length: count }, (_, n) => `{{s${n}}}`).join("")

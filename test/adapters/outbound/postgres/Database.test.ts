@@ -10,9 +10,9 @@ import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
 import { collectLog } from "../../../support/collectLog.ts"
-import { listenOnFreePort } from "../../../support/network/ports.ts"
-import { makeTest } from "../../../support/makeTest.ts"
 import { emptyDatabase, freshDatabase, onServer, toDatabaseUrl } from "../../../support/database/server.ts"
+import { makeTest } from "../../../support/makeTest.ts"
+import { listenOnFreePort } from "../../../support/network/ports.ts"
 import { proxyToUrl } from "../../../support/network/tcpProxy.ts"
 
 const select1 = { text: "select 1 as one", params: [] }

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import type { ImportResult } from "../../../../application/ports/WorkspaceStore.ts"
 import { encodeArchive } from "../../../../application/transfer/Archive.ts"
 import { ArchiveTooLarge, InvalidContent, maxArchiveBytes } from "../../../../domain/WorkspaceContent.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 import { makeReadError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, Stdout } from "../output/Output.ts"
 import { isStdout, writeOutput } from "../output/OutputFile.ts"
-import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 import type { ImportOptions } from "./FileTransfer.ts"
 
 // The commands for an archive: import and export.

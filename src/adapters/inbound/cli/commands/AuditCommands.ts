@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { explicitWorkspace, optional } from "../input/Flags.ts"
-import { makeTableFormatter } from "../output/Output.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
+import { makeTableFormatter } from "../output/Output.ts"
 
 const defaultLimit = 50
 const maxLimit = 10_000

@@ -12,6 +12,7 @@ import type { FileChange } from "../../../../application/transfer/FileImport.ts"
 import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { openWorkspace } from "../OpenDatabase.ts"
 import { listBreakingChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError, makeReadError, makeWriteError, UsageError } from "../output/CommandError.ts"
 import {
@@ -23,7 +24,6 @@ import {
   toPrintable
 } from "../output/Output.ts"
 import { ignoreMissing } from "../output/OutputFile.ts"
-import { openWorkspace } from "../OpenDatabase.ts"
 
 // The commands for a directory of prompts: import, export and check.
 

@@ -10,9 +10,9 @@ import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { emailRule, keyArgument, optional, timeFlag, workspace, workspaceFor } from "../input/Flags.ts"
+import { openKey, openWorkspace } from "../OpenDatabase.ts"
 import { warn } from "../output/CommandError.ts"
 import { makeTableFormatter, quote } from "../output/Output.ts"
-import { openKey, openWorkspace } from "../OpenDatabase.ts"
 
 /** Converts a key for the output, which shows only the key's first and last digits (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({

@@ -4,19 +4,19 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import {
   FolderId,
-  parseUuid,
   type Prompt,
   type PromptSummary,
-  PromptType
+  PromptType,
+  parseUuid
 } from "../../../../domain/Prompt.ts"
 import { maxInt32 } from "../../../../domain/Sizes.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { optional, parsedFlag, workspace } from "../input/Flags.ts"
+import { openPrompt, openPrompts, openWorkspace } from "../OpenDatabase.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { formatFields, makeTableFormatter, toOutputText } from "../output/Output.ts"
-import { openPrompt, openPrompts, openWorkspace } from "../OpenDatabase.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
   Argument.withDescription(

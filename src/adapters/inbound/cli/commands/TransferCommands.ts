@@ -3,8 +3,6 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { handle, withHelp } from "../CommandBuilders.ts"
-import { exportArchive, importArchive } from "./ArchiveTransfer.ts"
-import type { ImportOptions } from "./FileTransfer.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import {
   booleanFlag,
@@ -17,6 +15,8 @@ import {
   workspaceFor
 } from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
+import { exportArchive, importArchive } from "./ArchiveTransfer.ts"
+import type { ImportOptions } from "./FileTransfer.ts"
 
 const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
   path === "-"

@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import type { User } from "../../../../domain/Workspace.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { booleanFlag, emailRule, workspace } from "../input/Flags.ts"
-import { makeTableFormatter, pluralize, toPrintable } from "../output/Output.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
+import { makeTableFormatter, pluralize, toPrintable } from "../output/Output.ts"
 
 const formatUsers = makeTableFormatter<User>({
   ID: "id",

@@ -7,9 +7,9 @@ import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandBuilders.ts"
 import { booleanFlag, nameRule, optional } from "../input/Flags.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 import { CommandError, UsageError, warn } from "../output/CommandError.ts"
 import { makeTableFormatter, pluralize, toPrintable } from "../output/Output.ts"
-import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const formatWorkspaces = makeTableFormatter<WorkspaceInfo>({
   ID: "id",

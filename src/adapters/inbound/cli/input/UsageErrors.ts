@@ -1,7 +1,7 @@
 import type * as CliError from "effect/cli/CliError"
 import type * as Command from "effect/cli/Command"
 import { UsageError } from "../output/CommandError.ts"
-import { toPrintable, quote } from "../output/Output.ts"
+import { quote, toPrintable } from "../output/Output.ts"
 
 export const listSubcommands = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
   command.subcommands.flatMap(({ commands }) => commands)

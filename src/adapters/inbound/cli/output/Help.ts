@@ -1,6 +1,6 @@
+import * as Context from "effect/Context"
 import * as CliOutput from "effect/cli/CliOutput"
 import type * as HelpDoc from "effect/cli/HelpDoc"
-import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import { type Variable, type VariableName, Variables, variables } from "../input/Environment.ts"
 

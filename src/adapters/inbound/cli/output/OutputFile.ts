@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { existsSync, fstatSync, statSync, type Stats } from "node:fs"
+import { existsSync, fstatSync, type Stats, statSync } from "node:fs"
 import { chmod, chown, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { OpenAPISpec, OpenAPISpecOperation, OpenAPISpecParameter } from "effect/http-api/OpenApi"
-import { representDocument, type Representation } from "../HttpMessage.ts"
+import { type Representation, representDocument } from "../HttpMessage.ts"
 import { makeOpenApi } from "./OpenApi.ts"
 
 /** The parts of a JSON Schema that the page shows. */

@@ -26,7 +26,6 @@ import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
 import { exportWorkspace, readContent } from "./ContentReader.ts"
-import { type AuditRecorder, lockWorkspace, makeWriter } from "./WorkspaceWriter.ts"
 import {
   findFirst,
   findWorkspace,
@@ -40,6 +39,7 @@ import {
   readWorkspaces,
   type StatementRunner
 } from "./WorkspaceRows.ts"
+import { type AuditRecorder, lockWorkspace, makeWriter } from "./WorkspaceWriter.ts"
 
 /** Makes the audit entry for an action on a key. The details also contain the name and the owner of the key. */
 const describeKey = (

@@ -1,10 +1,9 @@
+import { connect, type Socket } from "node:net"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { connect, type Socket } from "node:net"
 import type { SqlError } from "effect/sql/SqlError"
-import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
 import { makeColumnTypes } from "../driver/ColumnTypes.ts"
 import {
   connectTimeoutMs,
@@ -13,6 +12,7 @@ import {
   sqlState,
   statementTimeoutMs
 } from "../driver/SqlErrors.ts"
+import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
 
 const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socket =>
   host.startsWith("/")

@@ -11,8 +11,8 @@ import {
   rmSync
 } from "node:fs"
 import { join } from "node:path"
-import { embeddedMajor } from "./PostgresPrograms.ts"
 import { findCurrentDirectory, startSupervised } from "./PostgresProcess.ts"
+import { embeddedMajor } from "./PostgresPrograms.ts"
 import type { SystemUser } from "./ServerUser.ts"
 
 // The user that runs the server could replace files of the database with links to files that only root may read or

@@ -5,11 +5,11 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
-import { acquireDataDirectory, DataDirectoryUnusable } from "./DataDirectory.ts"
 import { prepareDatabase } from "./DatabaseFiles.ts"
-import { EmbeddedUnavailable, findServerUser } from "./ServerUser.ts"
+import { acquireDataDirectory, DataDirectoryUnusable } from "./DataDirectory.ts"
 import { startPostgres } from "./PostgresProcess.ts"
 import { findPrograms } from "./PostgresPrograms.ts"
+import { EmbeddedUnavailable, findServerUser } from "./ServerUser.ts"
 
 const socketName = ".s.PGSQL.5432"
 /** The longest path of a socket that all supported systems accept, in bytes. */

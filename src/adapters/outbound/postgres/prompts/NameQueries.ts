@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import type { NamedPrompt } from "../../../../application/ports/PromptRepo.ts"
 import { Prompt } from "../../../../domain/Prompt.ts"
-import { toIdRange, toName, type PromptReference } from "../../../../domain/PromptName.ts"
+import { type PromptReference, toIdRange, toName } from "../../../../domain/PromptName.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { AddParameter, Row } from "../driver/Query.ts"
 

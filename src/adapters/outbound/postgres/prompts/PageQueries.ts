@@ -2,13 +2,13 @@ import * as Schema from "effect/Schema"
 import type { PromptFilter } from "../../../../application/ports/PromptRepo.ts"
 import { maxPerPage, offset, type Page, type PageOfItems } from "../../../../domain/Page.ts"
 import { PromptSummary } from "../../../../domain/Prompt.ts"
+import type { PromptReference } from "../../../../domain/PromptName.ts"
 import { maxInt32 } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { VersionSummary } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type AddParameter, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { nameColumns, toIdExpression } from "./NameQueries.ts"
-import type { PromptReference } from "../../../../domain/PromptName.ts"
 
 /**
  * Selects one page of the rows of `ordered`. PostgreSQL may reject an offset larger than `maxInt32`, which is beyond

@@ -2,24 +2,24 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import { withSpans } from "../../../../application/observability/Instrumentation.ts"
+import { PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import {
   Prompt,
   type PromptId,
   PromptNotFound,
-  repeatedFieldNames,
-  RepeatedFields
+  RepeatedFields,
+  repeatedFieldNames
 } from "../../../../domain/Prompt.ts"
-import { toIdRange, type PromptReference } from "../../../../domain/PromptName.ts"
+import { type PromptReference, toIdRange } from "../../../../domain/PromptName.ts"
 import { PageTooLarge, type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Version, VersionNotFound, type VersionNumber } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { decodeOrdinal, makeBatchedLookup } from "../driver/QueryPool.ts"
-import { lateralById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
+import { lateralById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
+import { decodeOrdinal, makeBatchedLookup } from "../driver/QueryPool.ts"
 import { decodeNamed, decodeNames, nameColumns, requestedPrompts, toIdExpression } from "./NameQueries.ts"
 import * as pages from "./PageQueries.ts"
 

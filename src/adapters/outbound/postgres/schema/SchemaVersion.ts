@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { SchemaStatus } from "../../../../application/SchemaStatus.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { SchemaStatus } from "../../../../application/SchemaStatus.ts"
 import { Database } from "../Database.ts"
 
 /**

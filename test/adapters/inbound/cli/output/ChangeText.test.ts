@@ -1,11 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import { describeChange } from "../../../../../src/adapters/inbound/cli/commands/FileTransfer.ts"
 import { renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
-import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
+import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
+import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
 import { newId } from "../../../../support/archives.ts"
 import { fileDefaults } from "../../../../support/promptFiles.ts"
-import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
   ...fileDefaults,

@@ -2,9 +2,9 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { afterEach, expect, it } from "vitest"
 import { archive, prompt, toArchiveText } from "../../../../support/archives.ts"
-import { currentProgram, runProcess } from "../../../../support/services/startService.ts"
-import { makeFailure, makeSuccess, runInProcess } from "../../../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../../../support/database/testDatabase.ts"
+import { makeFailure, makeSuccess, runInProcess } from "../../../../support/services/commandLine.ts"
+import { currentProgram, runProcess } from "../../../../support/services/startService.ts"
 import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 const isRoot = process.getuid?.() === 0

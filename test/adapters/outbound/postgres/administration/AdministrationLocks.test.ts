@@ -6,8 +6,8 @@ import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore
 import { toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import { instant, key, makeTenant, newId } from "../../../../support/archives.ts"
 import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const late = instant("2099-01-01T00:00:00.000Z")
 

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
-import { channel } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
+import { channel } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../../src/domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
@@ -16,8 +16,8 @@ import {
 } from "../../../../support/database/interleave.ts"
 import { waitForBlocked } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/database/server.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
   `00000000-0000-4000-800${kind}-00000000000${index}` as A

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/administration/WorkspaceWriter.ts"
+import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
 import {
   type ContentEdit,
@@ -10,7 +11,7 @@ import {
   type WorkspaceContent
 } from "../../../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
+import { inExportOrder } from "../../../../contracts/WorkspaceStore/support.ts"
 import {
   archive,
   exportArchive,
@@ -22,10 +23,9 @@ import {
   version,
   workspace
 } from "../../../../support/archives.ts"
-import { inExportOrder } from "../../../../contracts/WorkspaceStore/support.ts"
 import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const test = makeTest(it.live)
 

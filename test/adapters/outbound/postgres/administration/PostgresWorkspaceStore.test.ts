@@ -23,13 +23,13 @@ import {
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { oneOfEach, toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import {
-  type Key,
   archive,
   exportArchive,
   folder,
   fragment,
   fragmentBinding,
   instant,
+  type Key,
   key,
   makeEdit,
   newId,
@@ -39,8 +39,8 @@ import {
   version,
   workspace
 } from "../../../../support/archives.ts"
-import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/database/server.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 const store = Layer.provideMerge(workspaceStore, migratedDatabase)

@@ -8,9 +8,9 @@ import {
   findConnectionProblem,
   makeDatabaseServer
 } from "../../../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
+import { toDatabaseUrl } from "../../../../support/database/server.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 import { listenOnFreePort } from "../../../../support/network/ports.ts"
-import { toDatabaseUrl } from "../../../../support/database/server.ts"
 
 makeTest(it.live)(
   "the first connection that leads to another server closes all connections, including itself, and later connections are accepted",

@@ -4,9 +4,9 @@ import * as Layer from "effect/Layer"
 import { loadArchive, sample } from "../../../../support/archives.ts"
 import { openSessions } from "../../../../support/database/interleave.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
+import { migratedDatabase } from "../../../../support/database/server.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
-import { migratedDatabase } from "../../../../support/database/server.ts"
 
 const database = workspaceStore.pipe(Layer.provideMerge(migratedDatabase))
 

@@ -4,16 +4,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import { makeLayer } from "../../../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { channel } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
-import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import { checkIsUp, revisionOf } from "../../../../../src/application/cache/RevisionedCache.ts"
 import { ChangeFeed } from "../../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
 import { connectClient, freshDatabase, onServer, toDatabaseUrl } from "../../../../support/database/server.ts"
-import { proxyToUrl } from "../../../../support/network/tcpProxy.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
+import { proxyToUrl } from "../../../../support/network/tcpProxy.ts"
 
 /** Waits until a condition holds; the timeout of the test is the limit. */
 const waitUntil = (holds: () => boolean): Effect.Effect<void> =>

@@ -1,16 +1,16 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
 import { layer as keyStore } from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { KeyStore } from "../../../../../src/application/ports/KeyStore.ts"
 import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../../../../src/domain/Timestamp.ts"
-import { loadArchive, archive, key, newId, user, workspace } from "../../../../support/archives.ts"
+import { archive, key, loadArchive, newId, user, workspace } from "../../../../support/archives.ts"
+import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/database/server.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
-import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/database/server.ts"
-import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)
 

@@ -10,8 +10,8 @@ import * as Resolution from "../../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../../src/domain/Version.ts"
 import { oneOfEach } from "../../../../contracts/WorkspaceStore/support.ts"
 import { loadArchive } from "../../../../support/archives.ts"
-import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/database/server.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, workspaceStore).pipe(

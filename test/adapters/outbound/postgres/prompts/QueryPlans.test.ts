@@ -18,8 +18,8 @@ import type { FolderId, PromptId } from "../../../../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../../../../src/domain/Timestamp.ts"
 import type { VersionNumber } from "../../../../../src/domain/Version.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/database/server.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
   `00000000-0000-4000-800${kind}-${index.toString(16).padStart(12, "0")}` as A

@@ -3,7 +3,6 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { newId } from "../../../../support/archives.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import {
   connectClient,
   freshName,
@@ -11,6 +10,7 @@ import {
   makeMigratedDatabase,
   toDatabaseUrl
 } from "../../../../support/database/server.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const test = makeTest(it.live)
 

@@ -19,8 +19,8 @@ import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/
 import { collectLog } from "../../../../support/collectLog.ts"
 import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import { connect, emptyDatabase, freshDatabase, onServer } from "../../../../support/database/server.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const query = (text: string) =>
   Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe<Record<string, unknown>>(text))

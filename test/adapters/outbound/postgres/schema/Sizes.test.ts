@@ -9,8 +9,8 @@ import * as Schema from "effect/Schema"
 import { countJsonBytes, maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
 import * as domain from "../../../../../src/domain/Workspace.ts"
 import { texts } from "../../../../support/archives.ts"
-import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/database/server.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const id = (index: number) => `00000000-0000-4000-8000-00000000000${index}`
 
