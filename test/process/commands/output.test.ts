@@ -31,8 +31,7 @@ it.each([[["workspaces", "list"]], [["export"]], [["help"]], [["--version"]], [[
 )
 
 it("one argument with a space is no command of serve", async () => {
-  const { code, stderr } = await runInShell('"$0" "$@"', "serve --demo")
-  expect([code, stderr]).toEqual([2, expect.stringContaining('unknown command "serve --demo"')])
+  expect(await runInShell('"$0" "$@"', "serve --demo")).toMatchObject({ code: 2, stdout: "" })
 })
 
 it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {

@@ -156,8 +156,7 @@ const all = [
   {
     name: "later",
     statements: [
-      `create function lower_name() returns trigger language plpgsql as $$
-        begin new.name := lower(new.name); return new; end $$`,
+      "create function lower_name() returns trigger language plpgsql as 'begin new.name := lower(new.name); return new; end'",
       "create trigger lower_name before insert on folders for each row execute function lower_name()",
       "alter table folders enable always trigger lower_name",
       "drop trigger notify_truncate on folders"
