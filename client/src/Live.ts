@@ -187,8 +187,8 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Stores each prompt of a page as the body of a response for one prompt, reports the changes, and adapts the number
-   * of pages. The bodies have no ETag, because the ETag of the page is not valid for them.
+   * Stores each prompt of a page as its own response body, reports the changes, and adapts the number of pages. The
+   * bodies have no ETag, because the ETag of the page is not valid for them.
    */
   #update(page: LivePage, { data, meta }: UnknownJson, info: ResponseInfo): void {
     const entries = new Map<string, ConfirmedText>()

@@ -144,7 +144,7 @@ it.each([
   ["ends all waits", true],
   ["is killed", false]
 ] as const)(
-  "when a service that %s is back after 3 s, 1,000 clients at most double their rate, and wait again within 60 s",
+  "3 s after a service %s, it is back: 1,000 clients at most double their rate, and wait again within 60 s",
   async (_, isOrderly) => {
     const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
     let isUp = true

@@ -93,7 +93,7 @@ it.each<[method: string, request: (client: PromptClient) => Promise<unknown>]>([
   ["getResolved", ({ prompts }) => prompts.getResolved("prompt-0")],
   ["prefetch", (client) => client.prefetch({})]
 ])(
-  "after a 401, no client with the key returns a text that %s requested before, a bundled text or a fallback",
+  "after a 401, no client with the key returns a bundled text, a fallback or a text that %s requested before",
   async (_, request) => {
     const options = { cache: {}, bundle: makeBundle({ name: "prompt-0" }) }
     const { service, client, read, state } = makeFaultyService(2, options)

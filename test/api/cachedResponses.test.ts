@@ -119,7 +119,7 @@ it.effect.prop(
     })
 )
 
-it("a cached response is only for requests with the same bytes of the target and of the Authorization header", async () => {
+it("only a request with the same bytes in the target and the Authorization header gets a cached response", async () => {
   await send(base, [authorization])
   const before = await countHits()
   const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
@@ -140,7 +140,7 @@ it("a cached response is only for requests with the same bytes of the target and
 /** The headers that the service adds or changes when it returns a response from before the outage. */
 const outageHeaders = ["age", "cache-control", "cache-status"]
 
-it("while the database is unreachable, a known 200 or 304 differs only in Age, Cache-Control, Cache-Status, Date and X-Request-Id", async () => {
+it("in an outage, a known response differs from the original only in Age, Cache-Control, Cache-Status, Date and X-Request-Id", async () => {
   await Effect.runPromise(Effect.andThen(proxy.freeze, proxy.cut))
   const readLast = async () => getHeader(await send(...known.at(-1)![1]), "cache-status")
   await expect.poll(readLast).toBe(outageStatus)

@@ -63,7 +63,7 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("a 429 and its metric name the exceeded limit, and requests with a rejected key count against no limit", async () => {
+it("a 429 and a metric say which limit was exceeded, and requests with a rejected key do not count", async () => {
   await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))

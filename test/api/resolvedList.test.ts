@@ -51,7 +51,7 @@ const toQuery = (prompts: ReadonlyArray<string>): string =>
 const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))
 const listed = Effect.runSync(model.listPage(archive.workspace.id, {}, { page: 1, per_page: 100 }))
 
-it("GET /resolved returns the prompts of the same page of GET /prompts, each like GET /prompts/{id}/resolved", async () => {
+it("GET /resolved returns the page that GET /prompts returns, with each prompt resolved", async () => {
   const queries = ["page=2&per_page=2", "type=system", "tag=production", "page=99", ""]
   for (const query of [...queries, `folder_id=${archive.folders[0]!.id}`]) {
     const list = await read(`/api/v1/prompts?${query}`)

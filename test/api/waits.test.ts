@@ -91,7 +91,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     expect((await response).status).toBe(401)
   })
 
-  it("reads once for equal requests of a key, and frees the slot of a client that disconnects", async () => {
+  it("shares one read with equal requests of its key, and frees its slot on a disconnect", async () => {
     const sent = await Promise.all(Array.from({ length: 200 }, () => wait()))
     await expectHeld(200)
     const refused = { ...unchanged(), caching: ordinaryCaching }

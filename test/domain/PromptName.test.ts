@@ -102,7 +102,7 @@ it.each([
   ["dddddddd-0000-4000-8000-000000000002", undefined],
   ["dddddddd-0000-4000-8000-000000000002-dddddddd", prompts[5]],
   ["AAAAAAAA-0000-4000-8000-000000000001", prompts[3]]
-])("findPrompt finds by %j the prompt to which the id or the name belongs, or none", (text, expected) => {
+])("findPrompt finds the prompt with the id or the name %j, or none", (text, expected) => {
   assert.strictEqual(findPrompt(prompts, parsePromptReference(text)!), expected)
 })
 

@@ -45,7 +45,7 @@ describe("the modules that a program loads", () => {
       expect(listModules(entry).filter((path) => optional.test(path))).toEqual([])
   })
 
-  it("the door for administration loads nothing that serves", () => {
+  it("administration.ts loads no code that serves", () => {
     expect(
       listModules(administration).filter((path) => /inbound\/(http|mcp)|Service\.ts/.test(path))
     ).toEqual([])

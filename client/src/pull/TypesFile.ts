@@ -31,7 +31,7 @@ const toLiteral = (text: string): string =>
     character.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
   )
 
-/** Renders a title for a doc comment. The title cannot end the comment. */
+/** Renders a title for a doc comment, which the title must not end. */
 const toComment = (title: string): string =>
   printable(title).replaceAll("\t", " ").replaceAll("*/", "* /").trim()
 

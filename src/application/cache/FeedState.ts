@@ -30,7 +30,7 @@ export class FeedState implements Feed {
   readonly running = readClocks()
   readonly #listeners: Array<ChangeListener> = []
   readonly #ttlMs: number
-  /** The last contact, if contact has not been lost since then. */
+  /** The last contact; undefined once contact is lost. */
   #contact: ClockReading | undefined
   /** The end of the last pause, by the monotonic clock. */
   #pauseEnd = Number.NEGATIVE_INFINITY

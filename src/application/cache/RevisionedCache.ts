@@ -82,7 +82,7 @@ class FairMap<Entry extends FairEntry> {
     }
   }
 
-  /** Evicts the oldest of these entries. `size` is the total size of these entries. */
+  /** Evicts the oldest entries of `keys`. `size` is the total size of these entries. */
   #evict(keys: Iterable<string>, size: number): void {
     const target = this.#size - evictedFraction * size
     for (const key of keys) {

@@ -46,8 +46,8 @@ export interface FoundSource {
  * not found, their folders and tags match no prompt, and their fragments are left out.
  *
  * A name is looked up among the prompts that are not archived. If several prompts have the same slug, the slug alone
- * denotes the prompt with the smallest `created_at`, then id. A slug with digits denotes the prompt with the smallest
- * id that starts with these digits. The time of a lookup does not depend on the number of prompts.
+ * denotes the prompt with the smallest `created_at`, then id. Digits after the slug select, of these prompts, the
+ * smallest id that starts with them. The time of a lookup does not depend on the number of prompts.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,

@@ -32,7 +32,7 @@ export interface BreakingChange {
   readonly new_type: PromptType | null
 }
 
-/** Returns the slots of a prompt, and the slots of its fragments that the prompt does not bind. */
+/** Returns the slots of a prompt and the unbound slots of its fragments. */
 const listSlots = (
   { current_content, fragments }: PromptState,
   fragmentSlots: ReadonlyMap<string, ReadonlySet<string>>

@@ -20,7 +20,7 @@ import type { ServiceConfig } from "../config/Config.ts"
 import { limitHeapGrowth } from "../GarbageCollection.ts"
 
 // The composition root of the commands of operators. This module imports no module that only `serve` needs, so that
-// these commands start faster. `serve` uses `administrationLayer` and `makeActorLayer` for an embedded database.
+// these commands start faster. `serve --demo` uses `administrationLayer` and `makeActorLayer` for its workspace.
 
 /** Returns the name of the user of this process. Returns the numeric id if the system has no name for the user. */
 const readUserName = (): string => {

@@ -95,7 +95,7 @@ it.each(["GARBAGE\r\n\r\n", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"])(
   (rest) => expect(sendBehindCall(rest)).resolves.toEqual([200])
 )
 
-it("a closed connection frees the memory of its incomplete body, and of its complete body even while the call waits for the database", async () => {
+it("closing a connection frees the memory of its body, even of a complete body whose call waits for the database", async () => {
   await fillShare(ownKey)
   for (const socket of sockets.splice(0)) socket.resetAndDestroy()
   await expect.poll(() => ping(ownKey)).toBe(200)

@@ -7,7 +7,7 @@ const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]
 )
 const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"))
 
-it("the OpenAPI document describes every endpoint, and the operational paths except redirects, which need no key", () => {
+it("the OpenAPI document has all endpoints with a key, and all operational paths but redirects without a key", () => {
   expect(operations.map(({ operation }) => operation.operationId).toSorted()).toEqual(
     Object.keys(endpointTargets("id"))
       .map((name) => `prompts.${name}`)

@@ -71,7 +71,7 @@ it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [n
   }
 )
 
-it("a different result of a read that started before a reported change deletes the cached response, because the result may be newer", () => {
+it("a read that started before a reported change deletes a cached response that differs, because the read may be newer", () => {
   const { cache, feed, respond, load } = setUp()
   const readLate = Effect.sync(() => {
     feed.invalidate(workspace)
@@ -83,7 +83,7 @@ it("a different result of a read that started before a reported change deletes t
   assert.isUndefined(cache.get("a"))
 })
 
-it("a result that is older than a returned result is not stored, even if the newer result is not stored", () => {
+it("a result that may be older than a returned result is not stored, even if the returned one is not", () => {
   const { cache, respond } = setUp()
   const finish: Array<(text: string) => void> = []
   const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))

@@ -303,7 +303,7 @@ it("planExport refuses to replace or remove files that were edited since the imp
   })
 })
 
-it("planExport plans no file for a fragment that only archived prompts contain, and keeps an existing file", () => {
+it("for a fragment that only archived prompts use, planExport adds no file and removes none", () => {
   const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
   const own = archive({
     fragments: [left, unused],

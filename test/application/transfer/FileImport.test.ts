@@ -63,7 +63,7 @@ const importedVersion = (
 }
 
 describe("an import of files", () => {
-  it("a changed file moves an existing prompt and changes its tags, and a prompt stays in its folder even if another folder has the same name", () => {
+  it("a file can move a prompt and change its tags; otherwise the prompt keeps its folder, even if two folders have its name", () => {
     const folders = [folder({ name: "Same" }), folder({ name: "Same" })]
     const source = archive({ folders, prompts: [prompt({ title: "A", folder_id: folders[1]!.id })] })
     const change = (to: string) => importChanged(source, replaceIn("prompts/Same/a.md", "title: A", to)).edit

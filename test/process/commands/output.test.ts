@@ -30,7 +30,7 @@ it.each([[["workspaces", "list"]], [["export"]], [["help"]], [["--version"]], [[
   }
 )
 
-it("one argument with a space is no command of serve", async () => {
+it('the single argument "serve --demo" is no command', async () => {
   expect(await runInShell('"$0" "$@"', "serve --demo")).toMatchObject({ code: 2, stdout: "" })
 })
 

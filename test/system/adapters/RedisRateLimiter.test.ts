@@ -78,7 +78,7 @@ test("two processes share the limit of a key, also after refunds, but not the li
   assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
 })
 
-test("a process that reconnects after Redis lost its counts admits at most the limit of a key, and counts only these requests in Redis", function* () {
+test("after Redis loses its counts, a process still admits at most the limit of a key, and counts only new requests in Redis", function* () {
   const limiter = yield* makeLimiter(redis.url)
   const key = newKey()
   assert.strictEqual(yield* countAdmitted(limiter, key, 20, now), 20)

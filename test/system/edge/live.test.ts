@@ -28,7 +28,7 @@ describe("live prompts behind a proxy", () => {
   })
 
   it.each(["nginx", "Varnish", "HAProxy"])(
-    "an edit reaches the memory of a client through %s, after requests that waited until their end",
+    "through %s, an edit reaches a client's live prompts after waits that ended without a change",
     async (name) => {
       const requests: Array<{ readonly path: string; applied?: string | null }> = []
       const client = new PromptClient({

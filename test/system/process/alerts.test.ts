@@ -103,7 +103,7 @@ const makeTest = (series: ReturnType<typeof scrape>, firing: ReadonlyArray<strin
   ]
 })
 
-it("each alert fires only for instances of the service that meet its condition, and not while the condition is almost met", () => {
+it("each alert fires for an instance that meets its condition, not for other jobs, and not if the condition is almost met", () => {
   const instances = Object.entries(conditions).flatMap(([alert, [fires, quiet]]) => [
     ...scrape(fires, alert),
     ...scrape(quiet, `${alert}, almost`),

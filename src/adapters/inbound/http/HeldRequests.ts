@@ -77,7 +77,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       }
   })
 
-  /** Makes the response again, or waits for a check that an equal request started after the last change. */
+  /** Makes the response again, or joins the check of an equal request since the last change. */
   const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
     Effect.suspend(() => {
       const { cacheKey, request } = context

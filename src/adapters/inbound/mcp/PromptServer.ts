@@ -24,7 +24,7 @@ const anyParams = {
 
 type Method = (caller: Caller, params: JsonObject) => Effect.Effect<JsonObject, CallError>
 
-/** Makes the factory of the servers. A server responds to one request, whose caller and id are in `authInfo`. */
+/** Makes a factory of MCP servers. A server responds to one request, whose caller and id are in `authInfo`. */
 export const makeServerFactory = Effect.gen(function* () {
   const { list, get } = yield* makePromptCatalog
   const gate = yield* ReadGate

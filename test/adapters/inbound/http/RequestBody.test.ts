@@ -32,7 +32,7 @@ it("BodyReader returns the bytes of all chunks in their order", () => {
   release()
 })
 
-it("accepted bodies of one workspace use at most half of 32 MiB until they are released, and bodies of another workspace half of the rest", () => {
+it("one workspace may hold 16 MiB of bodies, and then another workspace 8 MiB, until the bodies are released", () => {
   const bodies = new BodyReader()
   for (let n = 0; n < 100; n++) {
     readBytes(bodies, MiB + 1)

@@ -83,7 +83,7 @@ const test = makeTest(it.live)
 const values = { name: "Ada", tone: "{{name}}" }
 const name = "greeting"
 
-test("prompts/list lists a prompt that is too large or has more than 1,000 slots without arguments", function* () {
+test("prompts/list lists no arguments of a prompt that is too large or has more than 1,000 slots", function* () {
   const { call } = yield* makeEndpoint()
   const { prompts } = (yield* call("prompts/list")).message.result
   assert.deepStrictEqual(
@@ -129,7 +129,7 @@ test("prompts/get fills in up to 1,000 arguments, and returns the role assistant
     })
 })
 
-test("a tool returns the text of a prompt or a page as JSON, and a wrong input as a result with isError", function* () {
+test("get_prompt returns text, list_prompts returns JSON, and a wrong input gives a result with isError", function* () {
   const { call } = yield* makeEndpoint()
   const page = JSON.stringify((yield* call("prompts/list")).message.result)
   for (const [tool, input, text, error] of [

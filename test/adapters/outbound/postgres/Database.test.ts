@@ -28,7 +28,7 @@ const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
 const test = makeTest(it.live, emptyDatabase)
 
-test("queries and transactions fail if connections are refused, and if the server never responds", function* () {
+test("queries and transactions fail if the server refuses connections or never responds", function* () {
   const failures = Effect.gen(function* () {
     const { queryReads, queryKeys, transact, handleSqlErrors } = yield* Database
     const transaction = handleSqlErrors(transact("read committed", (yield* PgClient.PgClient)`select 1`))
@@ -44,7 +44,7 @@ test("queries and transactions fail if connections are refused, and if the serve
 
 // Each test has a separate database and waits most of the time.
 describe.concurrent("queries of a PostgreSQL server", () => {
-  test("a query fails if it is interrupted or gets no response while the server is frozen, and its connection is not used again", function* () {
+  test("while the server is frozen, interrupted and timed-out queries fail, and their connections are not used again", function* () {
     const proxy = yield* proxyToUrl(toDatabaseUrl(yield* freshDatabase))
     yield* Effect.gen(function* () {
       for (const late of [Effect.timeout(read("select 1"), "200 millis"), read("select 1")]) {

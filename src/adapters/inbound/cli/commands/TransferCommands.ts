@@ -122,7 +122,7 @@ export const checkCommand = Command.make(
     directory: pathArgument("directory", "Directory of prompts"),
     against: optional(
       pathFlag("against").pipe(Flag.withMetavar("<directory>")),
-      "An earlier state of the directory, such as a checkout of the main branch: also print the changes that can break applications, and exit with 2 if there are any"
+      "Compare with an earlier state, such as a checkout of the main branch: print changes that can break applications, and exit with 2 if there are any"
     ),
     json
   },

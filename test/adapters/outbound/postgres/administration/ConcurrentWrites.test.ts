@@ -122,7 +122,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
   })
 
   it.effect.prop(
-    "after any interleaving of two sessions, every changed workspace was notified, and the list of each tag has exactly its active prompts",
+    "any interleaving of two sessions' writes notifies every changed workspace and keeps the lists by tag correct",
     [makeInterleavings(writes)],
     Effect.fnUntraced(function* ([interleaving]) {
       const client = yield* PgClient.PgClient
@@ -158,7 +158,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
     ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
     ["deletes a fragment", "delete from fragments"]
   ] as const)
-    test(`while another transaction edits the prompt, a transaction that ${what} does not wait, and notifies only the workspace`, function* () {
+    test(`a transaction that ${what} does not wait for an edit of the prompt, and notifies only its workspace`, function* () {
       const [first, second] = yield* prepare
       yield* first.query("begin", [])
       yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
@@ -184,7 +184,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
         assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
       })
 
-      test(`a transaction that ${what} of a user during a ${isolation} password reset never leaves the key's workspace without a notification`, function* () {
+      test(`if a transaction ${what} of a user during a ${isolation} password reset, the key's workspace is notified`, function* () {
         const [admin, issuer] = yield* prepare
         for (const text of [...begin, requireReset]) yield* admin.query(text, [])
         const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })

@@ -62,7 +62,7 @@ test("editContent waits for an import of its workspace, and reads what the impor
   assert.deepStrictEqual(yield* writeDuring(other, imported, read), Result.succeed(["Imported"]))
 })
 
-test("while an import waits to delete a prompt and an edit waits for the import, neither security changes nor changes of other workspaces wait", function* () {
+test("security changes and changes of other workspaces wait neither for a blocked import nor for an edit behind it", function* () {
   const { store, other } = yield* openStoreAndClient
   const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
   for (const each of [own, theirs]) yield* store.importWorkspace(each)
@@ -186,7 +186,7 @@ test("concurrent imports of one workspace leave the content of one archive", fun
 })
 
 for (const changesPrompt of [true, false])
-  test(`an import loses no version of a concurrent editor, and waits only for changes of the same prompt: ${changesPrompt}`, function* () {
+  test(`an import keeps a version of a concurrent editor, and waits only if it changes the same prompt: ${changesPrompt}`, function* () {
     const { store, other } = yield* openStoreAndClient
     const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
     yield* store.importWorkspace(own)

@@ -59,7 +59,7 @@ const readEveryRow = Effect.gen(function* () {
 
 layer(store, { excludeTestServices: true })((it) => {
   const test = makeTest(it.effect)
-  test("importing the same archive or the same states again writes no row, and editContent writes only the rows that the edit names", function* () {
+  test("repeating an import or a recording of states writes no row, and an edit writes only the rows that it names", function* () {
     const { importWorkspace, editContent } = yield* WorkspaceStore
     const { archive } = sample()
     const home = archive.workspace.id
@@ -83,7 +83,7 @@ layer(store, { excludeTestServices: true })((it) => {
     )
   })
 
-  test("a change that fails, a change that the audit log cannot record, and a dry run write no row and record no event", function* () {
+  test("a failed change, a change that cannot be audited and a dry run leave every row unchanged", function* () {
     const [store, sql] = [yield* WorkspaceStore, yield* PgClient.PgClient]
     const [{ archive: own, keys }, other] = [sample(), oneOfEach()]
     for (const each of [own, other]) yield* store.importWorkspace(each)

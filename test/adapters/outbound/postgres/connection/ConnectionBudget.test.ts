@@ -10,7 +10,7 @@ import {
 const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMaxConnections, maximum: 500 })))
 
 it.prop(
-  "divideConnections uses all connections but two, at least one per pool, and never fewer for a greater maximum",
+  "divideConnections divides all but two connections, at least one per pool; a greater maximum shrinks no pool",
   { max },
   ({ max }) => {
     const pools = divideConnections(max)

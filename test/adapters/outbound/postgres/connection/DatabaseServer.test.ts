@@ -13,7 +13,7 @@ import { makeTest } from "../../../../support/makeTest.ts"
 import { listenOnFreePort } from "../../../../support/network/ports.ts"
 
 makeTest(it.live)(
-  "the first connection that leads to another server closes all connections, including itself, and later connections are accepted",
+  "when a connection leads to another server, all connections close, and new connections to that server are accepted",
   function* () {
     const server = makeDatabaseServer(Redacted.make(toDatabaseUrl("postgres")))
     const connect = PgConnection.make(server.config)

@@ -86,7 +86,7 @@ layer(filledDatabase, { excludeTestServices: true })((it) => {
 
   for (const [limit, make, max, columns] of limits)
     for (const column of columns)
-      test(`the schema and an import accept a value of ${column} with the largest allowed ${limit}, and reject a larger value`, function* () {
+      test(`the schema and an import accept ${column} up to its limit of ${limit}, and reject a larger value`, function* () {
         const sql = yield* PgClient.PgClient
         const [table, name] = column.split(".") as [string, string]
         const schema = (schemas[table]!.fields as Readonly<Record<string, Schema.Top>>)[name]!
