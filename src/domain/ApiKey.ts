@@ -2,9 +2,9 @@ import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { BillingStatus, paidTiers } from "./Billing.ts"
-import { Uuid } from "./Prompt.ts"
 import { sizes } from "./Sizes.ts"
 import { Timestamp, toTimestamp } from "./Timestamp.ts"
+import { Uuid } from "./Uuid.ts"
 import { WorkspaceId } from "./WorkspaceId.ts"
 
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))

@@ -2,7 +2,8 @@ import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { inAnyCase, PromptId, parsePromptId } from "./Prompt.ts"
+import { PromptId, parsePromptId } from "./Prompt.ts"
+import { inAnyCase } from "./Uuid.ts"
 
 /** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
 const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/

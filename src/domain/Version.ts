@@ -1,9 +1,10 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { parsePositiveInt } from "./Page.ts"
-import { PromptId, Uuid } from "./Prompt.ts"
+import { PromptId } from "./Prompt.ts"
 import { maxInt32 } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
+import { Uuid } from "./Uuid.ts"
 
 export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ description: "Id of the version." })
 export type VersionId = typeof VersionId.Type

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { Uuid } from "./Prompt.ts"
+import { Uuid } from "./Uuid.ts"
 
 export const WorkspaceId = Uuid.pipe(Schema.brand("WorkspaceId"))
 export type WorkspaceId = typeof WorkspaceId.Type

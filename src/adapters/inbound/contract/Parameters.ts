@@ -9,7 +9,8 @@ import {
   parsePositiveInt,
   positiveIntRule
 } from "../../../domain/Page.ts"
-import { FolderId, PromptType, parseUuid } from "../../../domain/Prompt.ts"
+import { FolderId, PromptType } from "../../../domain/Prompt.ts"
+import { parseUuid } from "../../../domain/Uuid.ts"
 import { maxVersionNumber } from "../../../domain/Version.ts"
 
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */
