@@ -15,8 +15,8 @@ import {
   workspaceFor
 } from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
-import { exportArchive, importArchive } from "./ArchiveTransfer.ts"
-import type { ImportOptions } from "./FileTransfer.ts"
+import { exportArchive, importArchive } from "../transfer/ArchiveTransfer.ts"
+import type { ImportOptions } from "../transfer/FileTransfer.ts"
 
 const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
   path === "-"
@@ -27,7 +27,7 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
       })
 
 // Only commands for a directory of prompts load the modules that parse and compare files.
-const fileTransfer = Effect.promise(() => import("./FileTransfer.ts"))
+const fileTransfer = Effect.promise(() => import("../transfer/FileTransfer.ts"))
 
 const rejectUsage = (message: string) => Effect.fail(new UsageError({ message }))
 

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import { describeChange } from "../../../../../src/adapters/inbound/cli/commands/FileTransfer.ts"
 import { renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
+import { describeChange } from "../../../../../src/adapters/inbound/cli/transfer/FileTransfer.ts"
 import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"

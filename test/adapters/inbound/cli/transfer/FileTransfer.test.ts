@@ -3,12 +3,12 @@ import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
 import {
   readTexts,
   requireNoFiles,
   updateDirectory
-} from "../../../../../src/adapters/inbound/cli/commands/FileTransfer.ts"
-import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
+} from "../../../../../src/adapters/inbound/cli/transfer/FileTransfer.ts"
 import { InvalidFiles, type Texts } from "../../../../../src/application/transfer/PromptFile.ts"
 import { sample } from "../../../../support/archives.ts"
 import { renderFiles } from "../../../../support/promptFiles.ts"
