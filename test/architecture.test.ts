@@ -39,7 +39,7 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/adapters/inbound/http/**": inbound,
   "src/adapters/inbound/mcp/**": ["src/adapters/inbound/http/**", "@modelcontextprotocol/server", ...inbound],
   "src/adapters/outbound/memory/**": ["src/application/transfer/Archive.ts", ...outbound],
-  "src/adapters/outbound/postgres/**": ["src/application/{InternalError,SchemaStatus}.ts", ...outbound],
+  "src/adapters/outbound/postgres/**": ["src/application/InternalError.ts", ...outbound],
   "src/adapters/outbound/rate-limiter/**": ["redis", ...outbound],
   "client/src/**": [],
   "client/src/pull/*": ["client/src/**", "node:*", "node:*/*"]

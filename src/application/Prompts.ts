@@ -25,117 +25,6 @@ import { withSpans } from "./observability/Instrumentation.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-// The first half of this module limits the time, the number and the large steps of reads. The use cases follow.
-
-/** The deadline of the reads of a request, in milliseconds. */
-const requestDeadlineMs = 5_000
-
-/**
- * Runs the reads of an uncached HTTP request, an MCP call or an in-process read. If the reads do not complete before the
- * deadline, fails with `Unavailable` and interrupts the reads. `Effect.timeoutOrElse` would fail only after the
- * interrupted reads have ended.
- *
- * @internal
- */
-export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
-  Effect.withFiber(({ context }) =>
-    Effect.callback((resume) => {
-      const running = Effect.runForkWith(context)(reads)
-      const timer = setTimeout(() => {
-        resume(Effect.fail(Unavailable))
-        running.interruptUnsafe()
-      }, requestDeadlineMs)
-      running.addObserver((exit) => {
-        clearTimeout(timer)
-        resume(exit)
-      })
-      return Effect.sync(() => {
-        clearTimeout(timer)
-        running.interruptUnsafe()
-      })
-    })
-  )
-
-/**
- * The maximum number of reads of a workspace that run at the same time. The result of a read may take 8 MiB of memory
- * until the result is encoded. A smaller number lets fewer lookups share a statement. With 8, a cold read takes 1.3
- * times the CPU time.
- */
-const readsPerWorkspace = 12
-
-type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
-
-/**
- * Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. The
- * scope of the permits never closes, because a host may use a handler longer than the layer of its services.
- *
- * @internal
- */
-export const makeWorkspacePermits = (count: number): Effect.Effect<WithPermit> =>
-  RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(count) }).pipe(
-    Scope.provide(Scope.makeUnsafe()),
-    Effect.map(
-      (permits): WithPermit =>
-        (workspace, effect) =>
-          Effect.scoped(Effect.flatMap(RcMap.get(permits, workspace), (own) => own.withPermit(effect)))
-    )
-  )
-
-/** A step with this many UTF-16 code units or more is large. A smaller step usually takes less than 0.1 ms. */
-const minLargeUnits = 32 * 1024
-
-/**
- * The number of event-loop turns before a large step. Node accepts one connection in each turn, so Node accepts this
- * many connections between two large steps. An idle turn takes only microseconds.
- */
-const turnsBeforeLargeStep = 32
-
-const waitForTurns = Effect.replicateEffect(Effect.yieldNow, turnsBeforeLargeStep, { discard: true })
-
-/**
- * Estimates a value's size in UTF-16 code units: the sum of the lengths of its texts, plus 8 for each other scalar.
- *
- * @internal
- */
-export const countUnits = (value: unknown): number => {
-  if (typeof value === "string") return value.length
-  if (typeof value !== "object" || value === null) return 8
-  let units = 0
-  for (const name in value) units += countUnits((value as Record<string, unknown>)[name])
-  return units
-}
-
-/**
- * Limits how many reads of each workspace run at the same time, and how long large steps occupy the event loop.
- * Resolving and encoding a large value takes many times its size in memory, so only one large step runs at a time.
- * Other callers' requests proceed in the event-loop turns between large steps.
- */
-export class ReadGate extends Context.Service<
-  ReadGate,
-  {
-    /** Runs a read, from its statement to the encoded response, as soon as its workspace has a free permit. */
-    readonly withPermit: WithPermit
-    /** Runs a step of a read. Large steps run one at a time, at least `turnsBeforeLargeStep` turns apart. */
-    readonly runStep: <A>(units: number, step: () => A) => Effect.Effect<A>
-  }
->()("prompt-retrieval/ReadGate") {
-  static readonly layer: Layer.Layer<ReadGate> = Layer.effect(
-    ReadGate,
-    Effect.gen(function* () {
-      const largeStepPermit = yield* Semaphore.make(1)
-      return ReadGate.of({
-        withPermit: yield* makeWorkspacePermits(readsPerWorkspace),
-        runStep: (units, step) =>
-          units < minLargeUnits
-            ? Effect.sync(step)
-            : largeStepPermit.withPermit(Effect.andThen(waitForTurns, Effect.sync(step)))
-      })
-    })
-  )
-}
-
-// The use cases
-
 /** The maximum size of the resolved items of a response as JSON, in bytes. The other 128 bytes are for the envelope. */
 const maxPageBytes = sizes.contentBytes - 128
 
@@ -278,8 +167,119 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
   })
 }) {
   /** Provides the use cases, and the `ReadGate` that the use cases share with the adapters. */
-  static readonly layer: Layer.Layer<Prompts | ReadGate, never, PromptRepo> = Layer.effect(
-    Prompts,
-    Prompts.make
-  ).pipe(Layer.provideMerge(ReadGate.layer))
+  static readonly layer: Layer.Layer<Prompts | ReadGate, never, PromptRepo> = Layer.suspend(() =>
+    Layer.effect(Prompts, Prompts.make).pipe(Layer.provideMerge(ReadGate.layer))
+  )
+}
+
+// The limits on the time, the number and the large steps of reads
+
+/** The deadline of the reads of a request, in milliseconds. */
+const requestDeadlineMs = 5_000
+
+/**
+ * Runs the reads of an uncached HTTP request, an MCP call or an in-process read. If the reads do not complete before the
+ * deadline, fails with `Unavailable` and interrupts the reads. `Effect.timeoutOrElse` would fail only after the
+ * interrupted reads have ended.
+ *
+ * @internal
+ */
+export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
+  Effect.withFiber(({ context }) =>
+    Effect.callback((resume) => {
+      const running = Effect.runForkWith(context)(reads)
+      const timer = setTimeout(() => {
+        resume(Effect.fail(Unavailable))
+        running.interruptUnsafe()
+      }, requestDeadlineMs)
+      running.addObserver((exit) => {
+        clearTimeout(timer)
+        resume(exit)
+      })
+      return Effect.sync(() => {
+        clearTimeout(timer)
+        running.interruptUnsafe()
+      })
+    })
+  )
+
+/**
+ * The maximum number of reads of a workspace that run at the same time. The result of a read may take 8 MiB of memory
+ * until the result is encoded. A smaller number lets fewer lookups share a statement. With 8, a cold read takes 1.3
+ * times the CPU time.
+ */
+const readsPerWorkspace = 12
+
+type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+
+/**
+ * Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. The
+ * scope of the permits never closes, because a host may use a handler longer than the layer of its services.
+ *
+ * @internal
+ */
+export const makeWorkspacePermits = (count: number): Effect.Effect<WithPermit> =>
+  RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(count) }).pipe(
+    Scope.provide(Scope.makeUnsafe()),
+    Effect.map(
+      (permits): WithPermit =>
+        (workspace, effect) =>
+          Effect.scoped(Effect.flatMap(RcMap.get(permits, workspace), (own) => own.withPermit(effect)))
+    )
+  )
+
+/** A step with this many UTF-16 code units or more is large. A smaller step usually takes less than 0.1 ms. */
+const minLargeUnits = 32 * 1024
+
+/**
+ * The number of event-loop turns before a large step. Node accepts one connection in each turn, so Node accepts this
+ * many connections between two large steps. An idle turn takes only microseconds.
+ */
+const turnsBeforeLargeStep = 32
+
+const waitForTurns = Effect.replicateEffect(Effect.yieldNow, turnsBeforeLargeStep, { discard: true })
+
+/**
+ * Estimates a value's size in UTF-16 code units: the sum of the lengths of its texts, plus 8 for each other scalar.
+ *
+ * @internal
+ */
+export const countUnits = (value: unknown): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 8
+  let units = 0
+  for (const name in value) units += countUnits((value as Record<string, unknown>)[name])
+  return units
+}
+
+/**
+ * Limits how many reads of each workspace run at the same time, and how long large steps occupy the event loop.
+ * Resolving and encoding a large value takes many times its size in memory, so only one large step runs at a time.
+ * Other callers' requests proceed in the event-loop turns between large steps.
+ */
+export class ReadGate extends Context.Service<
+  ReadGate,
+  {
+    /** Runs a read, from its statement to the encoded response, as soon as its workspace has a free permit. */
+    readonly withPermit: WithPermit
+    /**
+     * Runs a step of a read. Large steps run one at a time, at least `turnsBeforeLargeStep` turns apart. `size` is an
+     * estimate in UTF-16 code units or bytes.
+     */
+    readonly runStep: <A>(size: number, step: () => A) => Effect.Effect<A>
+  }
+>()("prompt-retrieval/ReadGate") {
+  static readonly layer: Layer.Layer<ReadGate> = Layer.effect(
+    ReadGate,
+    Effect.gen(function* () {
+      const largeStepPermit = yield* Semaphore.make(1)
+      return ReadGate.of({
+        withPermit: yield* makeWorkspacePermits(readsPerWorkspace),
+        runStep: (size, step) =>
+          size < minLargeUnits
+            ? Effect.sync(step)
+            : largeStepPermit.withPermit(Effect.andThen(waitForTurns, Effect.sync(step)))
+      })
+    })
+  )
 }

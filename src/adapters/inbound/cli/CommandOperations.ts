@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Administration } from "../../../application/Administration.ts"
 import type { Prompts } from "../../../application/Prompts.ts"
-import type { MigrationReport, SchemaStatus } from "../../../application/SchemaStatus.ts"
+import type { MigrationReport, SchemaStatus } from "../../../application/ports/SchemaStatus.ts"
 import type { CommandError } from "./output/CommandError.ts"
 
 /** The operations that commands need from the program that runs them. */

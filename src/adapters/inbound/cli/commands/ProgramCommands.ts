@@ -3,7 +3,11 @@ import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import * as Effect from "effect/Effect"
 import { versionText } from "../../../../application/ProgramVersion.ts"
-import type { MigrationInfo, MigrationReport, SchemaStatus } from "../../../../application/SchemaStatus.ts"
+import type {
+  MigrationInfo,
+  MigrationReport,
+  SchemaStatus
+} from "../../../../application/ports/SchemaStatus.ts"
 import { handle, withHelp } from "../CommandBuilders.ts"
 import { CommandOperations } from "../CommandOperations.ts"
 import { serveVariables, Variables } from "../input/Environment.ts"
