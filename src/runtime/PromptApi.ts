@@ -126,6 +126,5 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
   )
   if (Exit.isSuccess(started)) return started.value
   await close()
-  const error = Cause.squash(started.cause)
-  throw error instanceof Error ? error : new Error((error as { readonly message: string }).message)
+  throw Cause.squash(started.cause)
 }

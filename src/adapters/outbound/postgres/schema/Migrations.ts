@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
-import type { MigrationInfo, MigrationReport } from "../../../../application/SchemaStatus.ts"
+import type { MigrationInfo, MigrationReport } from "../../../../application/ports/SchemaStatus.ts"
 import { Database } from "../Database.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { notifications, promptNotifications } from "./0001_notifications.ts"
@@ -93,9 +93,9 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
     Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("500 millis") }),
     Effect.catchIf(isRejected, (error) =>
       Effect.fail(
-        SchemaMismatch(
-          `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
-        )
+        new SchemaMismatch({
+          message: `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
+        })
       )
     ),
     handleSqlErrors

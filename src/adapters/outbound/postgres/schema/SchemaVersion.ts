@@ -1,7 +1,8 @@
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { SchemaStatus } from "../../../../application/ports/SchemaStatus.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { SchemaStatus } from "../../../../application/SchemaStatus.ts"
 import { Database } from "../Database.ts"
 
 /**
@@ -14,11 +15,7 @@ export const migrationNames = ["initial"] as const
 const oldestServer = 14
 
 /** This program cannot use the database's server or schema. The message gives a remedy or the server's reason. */
-export interface SchemaMismatch {
-  readonly _tag: "SchemaMismatch"
-  readonly message: string
-}
-export const SchemaMismatch = (message: string): SchemaMismatch => ({ _tag: "SchemaMismatch", message })
+export class SchemaMismatch extends Data.TaggedError("SchemaMismatch")<{ readonly message: string }> {}
 
 export const migrationTable = "prompt_retrieval_migrations"
 
@@ -36,9 +33,9 @@ export const toKnownVersion = (
   return version <= latest
     ? Effect.succeed(version)
     : Effect.fail(
-        SchemaMismatch(
-          `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
-        )
+        new SchemaMismatch({
+          message: `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
+        })
       )
 }
 
@@ -61,11 +58,9 @@ export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   // The number 130014 means version 13.14.
   const server = Math.floor(serverVersion / 10_000)
   if (server < oldestServer)
-    return yield* Effect.fail(
-      SchemaMismatch(
-        `the server is PostgreSQL ${server} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
-      )
-    )
+    return yield* new SchemaMismatch({
+      message: `the server is PostgreSQL ${server} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
+    })
   return hasTable ? yield* toKnownVersion(yield* query({ text: selectVersion, params: [] }), latest) : 0
 })
 
@@ -82,9 +77,9 @@ export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailab
     pending.length === 0
       ? Effect.void
       : Effect.fail(
-          SchemaMismatch(
-            `the database's schema is version ${version} and this program needs ${migrationNames.length}: run migrate`
-          )
+          new SchemaMismatch({
+            message: `the database's schema is version ${version} and this program needs ${migrationNames.length}: run migrate`
+          })
         )
   )
 

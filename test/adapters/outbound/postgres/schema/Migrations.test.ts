@@ -13,7 +13,8 @@ import {
 } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import {
   assertSchemaCurrent,
-  readSchemaStatus
+  readSchemaStatus,
+  SchemaMismatch
 } from "../../../../../src/adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { collectLog } from "../../../../support/collectLog.ts"
@@ -104,19 +105,18 @@ const oldServer = Layer.mock(Database, {
 makeTest(it.effect, oldServer)(
   "a server before PostgreSQL 14 is rejected with the required version",
   function* () {
-    assert.deepStrictEqual(yield* Effect.flip(readSchemaStatus), {
-      _tag: "SchemaMismatch",
-      message: "the server is PostgreSQL 13 and this program needs PostgreSQL 14 or later: upgrade the server"
-    })
+    const message =
+      "the server is PostgreSQL 13 and this program needs PostgreSQL 14 or later: upgrade the server"
+    assert.deepStrictEqual(yield* Effect.flip(readSchemaStatus), new SchemaMismatch({ message }))
   }
 )
 
 test("migrate and assertSchemaCurrent reject a schema that is newer than the program, even if it becomes newer while migrate waits", function* () {
   const sql = yield* PgClient.PgClient
-  const newerThan = (version: number) => ({
-    _tag: "SchemaMismatch" as const,
-    message: `the database's schema is version 99 and this program knows versions up to ${version}: upgrade the program`
-  })
+  const newerThan = (version: number) =>
+    new SchemaMismatch({
+      message: `the database's schema is version 99 and this program knows versions up to ${version}: upgrade the program`
+    })
   yield* runMigrations(makeTracedMigrations(1))
   const newerProgram = [
     ["select pg_advisory_xact_lock(hashtext('prompt_retrieval_migrations'))", []],
@@ -134,11 +134,10 @@ test("on a read-only server, migrate fails if a migration is pending, and only l
   const setReadOnly = (value: "on" | "off") =>
     onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
   yield* setReadOnly("on")
-  assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
-    _tag: "SchemaMismatch",
-    message:
-      "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
-  })
+  const message =
+    "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
+  const error = yield* Effect.flip(migrate).pipe(Effect.provide(connect(database)))
+  assert.deepStrictEqual(error, new SchemaMismatch({ message }))
   yield* setReadOnly("off")
   const disable = query("alter table prompts disable trigger user")
   yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
