@@ -5,6 +5,7 @@ import type { Caller } from "../../../application/Admission.ts"
 import { Prompts, ReadGate } from "../../../application/Prompts.ts"
 import type { NamedPrompt } from "../../../application/ports/PromptRepo.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import { type ApiError, errors } from "../contract/Errors.ts"
 import { type CallError, makeInvalidParams, shorten } from "./CallErrors.ts"
 
 const pageSize = 20
@@ -28,6 +29,10 @@ const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): Pr
   return unknown === undefined ? undefined : makeInvalidParams(`Unknown argument: ${shorten(unknown)}`)
 }
 
+/** Returns true if the state of a prompt prevents its reads, for example because the prompt is too large. */
+const isUnreadable = ({ _tag }: ApiError): boolean =>
+  errors[_tag].subject === "workspace" && _tag !== "PromptNotFound"
+
 export const makeText = (text: string) => ({ type: "text", text })
 
 /** Makes `list`, which reads a page of prompts, and `get`, which reads a prompt and fills in its arguments. */
@@ -43,11 +48,11 @@ export const makePromptCatalog = Effect.gen(function* () {
       }))
     )
 
-  /** Returns the list entry of a prompt. A prompt that is too large has no arguments. A deleted prompt has no entry. */
+  /** Returns the list entry of a prompt. A prompt that cannot be read has no arguments. A deleted prompt has no entry. */
   const listPrompt = (caller: Caller, { id, name, title, description }: NamedPrompt) =>
     resolve(caller, id).pipe(
       Effect.map(({ slots }) => (slots.size > maxSlots ? [] : [...slots])),
-      Effect.catchTag("ResolvedTooLarge", () => Effect.succeed([])),
+      Effect.catchIf(isUnreadable, () => Effect.succeed([])),
       Effect.map((slots) => slots.map((slot) => ({ name: slot, required: true }))),
       Effect.map((args) => [{ name, title, description: description || undefined, arguments: args }]),
       Effect.catchTag("PromptNotFound", () => Effect.succeed([]))
