@@ -112,7 +112,7 @@ it("api.prompts rejects with a PromptApiError for every missing resource and inv
   }
   for (const [parameters, message] of [
     ["page", "parameters must be an object"],
-    [{ page: null }, "page must be an integer from 1 to 9007199254740991"],
+    [{ tag: null }, "tag must be a string or a number"],
     [{ page: bare }, "page must be a string or a number"],
     [{ per_page: [5] }, "per_page must be a string or a number"]
   ])

@@ -82,7 +82,7 @@ const toQueryStrings = (parameters: object): Result.Result<Record<string, string
   const query: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined) continue
-    if (["object", "function", "symbol"].includes(typeof value) && value !== null)
+    if (["object", "function", "symbol"].includes(typeof value))
       return Result.fail(InvalidParameter(`${name} must be a string or a number`))
     query[name] = String(value)
   }
