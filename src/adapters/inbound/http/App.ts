@@ -140,6 +140,7 @@ export const makeApp = Effect.fnUntraced(function* (
     const { caller, route, representation } = cached
     context.route = route
     context.caller = caller
+    context.isCounted = true
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.map(admission.admitAgain(caller, now), () =>
         respondConditionally(context.request, representation)
@@ -156,9 +157,10 @@ export const makeApp = Effect.fnUntraced(function* (
     if (known === undefined) return yield* Effect.fail(Unavailable)
     const { caller, route, representation } = known
     const now = yield* Clock.currentTimeMillis
-    const mustCount = context.caller === undefined
+    const mustCount = !context.isCounted
     context.route = route
     context.caller = caller
+    context.isCounted = true
     yield* admission.admitAgain(caller, now, mustCount)
     const ageMs = outage.findAge()
     const isKnown = acceptedKeys.has(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
@@ -189,10 +191,11 @@ export const makeApp = Effect.fnUntraced(function* (
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
-    // A request counts once, even if it is held or a known response was sent during the key lookup.
-    const mustCount = () => context.caller === undefined
+    // The request has already counted if it is held, or if a known response was sent during the key lookup.
+    const mustCount = () => !context.isCounted
     return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
       context.caller = caller
+      context.isCounted = true
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
         // Another request may have cached the response while this request waited for its permit.
         const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)

@@ -27,6 +27,8 @@ export interface RequestContext extends RequestFacts {
   readonly cacheKey: string | undefined
   /** How long the request may wait for a change, in seconds; `undefined` if the request does not wait. */
   readonly waitSeconds: number | undefined
+  /** True once the request counts against the rate limits. A request counts at most once. */
+  isCounted: boolean
 }
 
 /**
@@ -91,6 +93,7 @@ export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   startedAt: performance.now(),
   cacheKey: toCacheKey(request),
   waitSeconds: findWaitSeconds(request),
+  isCounted: false,
   isHeld: false,
   route: undefined,
   caller: undefined
