@@ -43,12 +43,12 @@ it.each(Object.entries(targets))(
   async (name, target) => {
     // No earlier request had this query string, so the response is not cached.
     const uncached = `${target}?${newId()}`
-    await api.sql("alter table prompts rename column title to gone")
+    await api.sql("alter table prompts rename column workspace_id to gone")
     await api.sql("alter table prompt_versions rename column change_summary to gone")
     try {
       expectError(await send(uncached), internalError)
     } finally {
-      await api.sql("alter table prompts rename column gone to title")
+      await api.sql("alter table prompts rename column gone to workspace_id")
       await api.sql("alter table prompt_versions rename column gone to change_summary")
     }
     const version = ["get", "getResolved"].includes(name) ? greeting!.current_version : undefined
