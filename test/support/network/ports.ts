@@ -33,10 +33,7 @@ export const freePort = async (): Promise<number> => {
   throw new Error("100 random ports are in use")
 }
 
-/**
- * Starts a TCP or HTTP server on a free loopback port and returns the port. Closing the scope closes the server and its
- * connections.
- */
+/** Starts a TCP or HTTP server on a free loopback port, until the scope closes. Returns the port. */
 export const listenOnFreePort = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
   Effect.gen(function* () {
     const sockets = new Set<Socket>()

@@ -54,7 +54,7 @@ interface PooledQuery {
   hasPermit: boolean
   /** Fails the query. Runs when a phase has exceeded its time. */
   readonly fail: () => void
-  timer?: NodeJS.Timeout
+  timer?: NodeJS.Timeout | undefined
 }
 
 /**
@@ -98,7 +98,14 @@ export const makeQuery = Effect.fnUntraced(function* (
     count(phase, 1)
     query.phase = phase
     clearTimeout(query.timer)
-    if (phase !== undefined) query.timer = setTimeout(query.fail, phaseTimeoutMs[phase])
+    query.timer = undefined
+    if (phase === undefined) return
+    // Timers run before I/O, so a response that has already arrived is read before the query fails.
+    const timer = setTimeout(
+      () => setImmediate(() => query.timer === timer && query.fail()),
+      phaseTimeoutMs[phase]
+    )
+    query.timer = timer
   }
 
   const findTimeoutError = ({ phase, hasPermit }: PooledQuery): SqlError => {
@@ -184,7 +191,10 @@ export const makeQuery = Effect.fnUntraced(function* (
 const maxBatchSize = 16
 
 /** A request for the row of one key. */
-class Lookup<Key> extends Request.Class<{ readonly key: Key }, Row | undefined, Unavailable> {}
+class Lookup<Key> extends Request.Class<{ readonly key: Key }, Row | undefined, Unavailable> {
+  /** To be called if the caller is interrupted; undefined until the statement is sent. */
+  leave?: () => void
+}
 
 const decodeRow = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
 
@@ -194,7 +204,7 @@ export const decodeOrdinal = (row: Row): number => decodeRow(row).ordinal
 /**
  * Returns a function that reads one row by its key. Up to `maxBatchSize` keys of a partition that are requested in the
  * same turn of the event loop share a statement. This saves work, because an additional statement costs PostgreSQL and
- * this process more than an additional row.
+ * this process more than an additional row. If all callers of a statement are interrupted, the statement is interrupted.
  *
  * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
  * `ordinal` of a row is the position of its key, counted from 1.
@@ -209,11 +219,21 @@ export const makeBatchedLookup = <Key>(
   const resolver = RequestResolver.makeGrouped<Lookup<Key>, string>({
     key: ({ request }) => partitionKey(request.key),
     resolver: Effect.fnUntraced(function* (lookups) {
+      const fiber = yield* Effect.fiber
+      let callers = lookups.length
+      const leave = () => {
+        if (--callers === 0) fiber.interruptUnsafe()
+      }
+      for (const { request } of lookups) request.leave = leave
       const rows = yield* query(makeStatement(lookups.map(({ request }) => request.key)))
       const rowsByOrdinal = new Map(rows.map((row) => [decodeOrdinal(row), row]))
       for (const [index, lookup] of lookups.entries())
         lookup.completeUnsafe(Exit.succeed(rowsByOrdinal.get(index + 1)))
     })
   }).pipe(RequestResolver.batchN(maxBatchSize))
-  return (key) => Effect.request(new Lookup<Key>({ key }), resolver)
+  return (key) =>
+    Effect.suspend(() => {
+      const lookup = new Lookup<Key>({ key })
+      return Effect.onInterrupt(Effect.request(lookup, resolver), () => Effect.sync(() => lookup.leave?.()))
+    })
 }

@@ -21,9 +21,8 @@ const nextTurn = Effect.promise(() => setImmediate())
  * numbers are separate partitions. `respond` runs before a statement of a partition returns. Like the response of a
  * database, the result arrives in a later turn of the event loop.
  */
-const makeLookup = (
-  respond: (partition: "even" | "odd") => Effect.Effect<void, Unavailable> = () => Effect.void
-) => {
+type Respond = (partition: "even" | "odd") => Effect.Effect<void, Unavailable>
+const makeLookup = (respond: Respond = () => Effect.void) => {
   const statements: Array<ReadonlyArray<number>> = []
   const lookUp = makeBatchedLookup(
     ({ params }) => {
@@ -41,22 +40,20 @@ const makeLookup = (
 }
 
 const tableKey = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))
-
 const test = makeTest(it.effect)
 it.effect.prop(
   "a batched lookup sends up to 16 keys of a partition in each statement, and returns the row of each key",
-  { numbers: Schema.Array(tableKey).check(Schema.isMinLength(50)), skipped: tableKey },
-  Effect.fnUntraced(function* ({ numbers, skipped }) {
+  { keys: Schema.Array(tableKey).check(Schema.isMinLength(50)) },
+  Effect.fnUntraced(function* ({ keys }) {
     const { statements, lookUp } = makeLookup()
-    const keys = numbers.slice(skipped)
     const rows = yield* Effect.all(keys.map(lookUp), { concurrency: "unbounded" })
     const found = rows.map((row) => row?.key)
-    const expectedKeys = keys.map((key) => (key % 3 === 0 ? undefined : key))
-    assert.deepStrictEqual(found, expectedKeys)
+    const expected = keys.map((key) => (key % 3 === 0 ? undefined : key))
+    assert.deepStrictEqual(found, expected)
     for (const partition of ["even", "odd"]) {
-      const ofPartition = keys.filter((key) => getParity(key) === partition)
-      const sent = statements.filter(([key]) => getParity(key!) === partition)
-      assert.deepStrictEqual(sent, Arr.chunksOf(ofPartition, 16))
+      const isOwn = (key: number) => getParity(key) === partition
+      const sent = statements.filter(([key]) => isOwn(key!))
+      assert.deepStrictEqual(sent, Arr.chunksOf(keys.filter(isOwn), 16))
     }
   })
 )
@@ -70,16 +67,21 @@ test("if a statement fails or dies, only the lookups of its keys fail or die, an
   }
 })
 
-test("the key of an interrupted caller is not sent, and other callers of its statement get their rows", function* () {
+test("if a caller is interrupted, its key is not sent any more, and its statement is interrupted unless other callers wait for its rows", function* () {
   const gate = yield* Deferred.make<void>()
-  const { statements, lookUp } = makeLookup(() => Deferred.await(gate))
-  const [waiting, sent, other, lone] = yield* Effect.forEach([10, 4, 2, 5], (key) =>
+  const log: Array<string> = []
+  const { statements, lookUp } = makeLookup((partition) =>
+    Effect.onInterrupt(Deferred.await(gate), () => Effect.sync(() => log.push(partition)))
+  )
+  const [waiting, sent, other, lone, last] = yield* Effect.forEach([10, 4, 2, 1, 5], (key) =>
     Effect.forkChild(lookUp(key), { startImmediately: true })
   )
-  yield* Fiber.interruptAll([waiting!, lone!])
+  yield* Fiber.interruptAll([waiting!, last!])
   yield* nextTurn
-  assert.deepStrictEqual(statements, [[4, 2]])
-  yield* Fiber.interrupt(sent!)
+  assert.deepStrictEqual(statements, [[4, 2], [1]])
+  yield* nextTurn
+  yield* Fiber.interruptAll([sent!, lone!])
+  assert.deepStrictEqual(log, ["odd"])
   yield* Deferred.succeed(gate, undefined)
   assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
 })
