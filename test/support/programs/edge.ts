@@ -44,8 +44,8 @@ export const startNginx = Effect.fnUntraced(function* (service: Upstream, replac
     join(home, "site.conf"),
     adaptConfig("nginx.conf", {
       "/var/cache/nginx-prompt-retrieval": cache,
-      "127.0.0.1:3000": `127.0.0.1:${service.port}`,
-      "127.0.0.1:4000": `127.0.0.1:${yield* startWebApplication}`,
+      "127.0.0.1:3000;": `127.0.0.1:${service.port};`,
+      "127.0.0.1:4000;": `127.0.0.1:${yield* startWebApplication};`,
       "listen 443 ssl http2;": `listen 127.0.0.1:${port};`,
       "ssl_certificate /etc/ssl/certs/ssl-cert-snakeoil.pem;": "",
       "ssl_certificate_key /etc/ssl/private/ssl-cert-snakeoil.key;": "",
