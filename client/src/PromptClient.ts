@@ -199,7 +199,7 @@ export class PromptClient {
     const settings = toSettings(options, this.#defaults)
     const load: Loader = (settings, previous) => this.#transport.send(target, settings, isEnvelope, previous)
     if (!this.#cache || !isCacheable(settings.headers)) return toServiceResult(await load(settings), name)
-    // The service responds within 5 s. A longer timeout would only keep some programs running longer.
+    // The service responds within 5 s. Outside Node, a refresh can keep the program running that long.
     const timeout = Math.min(this.#defaults.timeout, 10_000)
     const refreshSettings = { ...this.#defaults, timeout, isBackground: true }
     const { rejections } = this.#transport.key

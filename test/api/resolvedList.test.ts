@@ -99,7 +99,7 @@ it("GET /resolved?prompt= returns prompts by id and by name in the given order, 
   expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
 })
 
-it("GET /resolved rejects more than 100 prompts, and prompt together with another parameter", async () => {
+it("GET /resolved rejects over 100 prompt parameters, and prompt with paging or a filter", async () => {
   const atMost = invalidParameter("prompt", "must be given at most 100 times")
   expectError(await send(toQuery(Array(101).fill("a"))), atMost)
   const alone = invalidParameter("prompt", "must not be combined with other parameters")

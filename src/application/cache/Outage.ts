@@ -76,7 +76,7 @@ const offLayer = Layer.succeed(Outage, {
   recordResponse: () => Effect.void
 })
 
-/** Never serves known responses, for stores without a cache. */
+/** For stores without a cache: serves no known responses. */
 export const outageOffLayer: Layer.Layer<Outage | AcceptedKeys> = Layer.merge(
   offLayer,
   Layer.succeed(AcceptedKeys, { has: () => false })

@@ -73,8 +73,8 @@ const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
 }
 
 /**
- * Derives the id of a new prompt or fragment: the version 5 UUID, in the namespace of the workspace, of the id in the
- * file or, without an id, of the path. If the id in the file is an earlier path, the result is the UUID of that path.
+ * Derives the id of a new prompt or fragment: the version 5 UUID of the id in the file, or else of the path, in the
+ * workspace's namespace. If the id in the file is an earlier path, the result is the UUID of that path.
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")

@@ -76,7 +76,7 @@ it("the commands of docs/recipes.md import a tag into Production, and roll back 
   expect(await readContents()).toEqual([["Production", content], staging])
 })
 
-it("the commands of docs/recipes.md for a bundle commit a bundle that pull --frozen accepts", () => {
+it("the bundle commands of docs/recipes.md commit a bundle that pull --frozen accepts", () => {
   const application = join(scratch, "application")
   mkdirSync(application)
   runCommands(application, "git init --quiet")
