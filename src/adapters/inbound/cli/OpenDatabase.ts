@@ -50,7 +50,7 @@ export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migr
 })
 
 /**
- * Opens the database and finds the id of a key by its id or name. A name is looked up among the keys of the
+ * Returns the use cases, and the id of a key that is given by its id or name. A name is looked up among the keys of the
  * workspace that are neither revoked nor expired. Does not check that a given id exists.
  */
 export const openKey = Effect.fnUntraced(function* ({

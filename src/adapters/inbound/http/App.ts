@@ -61,7 +61,7 @@ const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
   size: response.representation.full.body.length + entryBytes
 })
 
-/** Returns true if an error is about the content of the workspace. Such an error outdates a cached 200. */
+/** Returns true if an error is about the content of the workspace. Such an error contradicts a cached 200. */
 const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
 
 /** Responds to every failure. For an unexpected failure, responds with the error that `toError` returns. */
