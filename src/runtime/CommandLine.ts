@@ -11,7 +11,7 @@ import {
   reportError,
   unavailableMessage
 } from "../adapters/inbound/cli/output/CommandError.ts"
-import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
+import { connectionLimits } from "../adapters/inbound/http/server/ConnectionLimits.ts"
 import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import { toMessage } from "../application/InternalError.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"

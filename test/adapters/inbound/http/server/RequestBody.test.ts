@@ -2,10 +2,10 @@ import type { IncomingMessage } from "node:http"
 import { PassThrough } from "node:stream"
 import { assert, it } from "@effect/vitest"
 import * as Exit from "effect/Exit"
-import type { BodyError } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
-import { BodyReader } from "../../../../src/adapters/inbound/http/RequestBody.ts"
-import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
-import { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+import type { BodyError } from "../../../../../src/adapters/inbound/http/HttpMessage.ts"
+import { BodyReader } from "../../../../../src/adapters/inbound/http/server/RequestBody.ts"
+import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
+import { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 
 const MiB = 1024 * 1024
 const first = WorkspaceId.make(crypto.randomUUID())

@@ -1,7 +1,7 @@
 import type { AddressInfo, Server } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { connectionLimits } from "./transport/ConnectionLimits.ts"
+import { connectionLimits } from "./ConnectionLimits.ts"
 
 class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http"
 import * as Exit from "effect/Exit"
-import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { RequestTimeout } from "../contract/Errors.ts"
-import { type BodyError, type BodyLimits, BodyTooLarge, WorkspaceShares } from "./HttpMessage.ts"
+import { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { RequestTimeout } from "../../contract/Errors.ts"
+import { type BodyError, type BodyLimits, BodyTooLarge, WorkspaceShares } from "../HttpMessage.ts"
 
 /** Maximum memory of the bodies of all requests that have no response yet, in bytes. */
 const maxHeldBytes = 32 * 1024 * 1024

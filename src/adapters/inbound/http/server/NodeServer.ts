@@ -6,9 +6,9 @@ import * as Exit from "effect/Exit"
 import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"
 import { type Body, type HttpRequest, type HttpResponse, WorkspaceShares } from "../HttpMessage.ts"
-import { createServer } from "../NodeHttp.ts"
-import { encodeResponse, reject, toApiError } from "../Rejection.ts"
-import { BodyReader } from "../RequestBody.ts"
+import { createServer } from "./NodeHttp.ts"
+import { encodeResponse, reject, toApiError } from "./Rejection.ts"
+import { BodyReader } from "./RequestBody.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 
 /**

@@ -12,7 +12,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
-import { serve } from "../../../src/adapters/inbound/http/Serve.ts"
+import { serve } from "../../../src/adapters/inbound/http/server/Serve.ts"
 import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../../src/index.ts"
 
