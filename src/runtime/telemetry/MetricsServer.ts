@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { connectionLimits } from "../../adapters/inbound/http/server/ConnectionLimits.ts"
 import { listen } from "../../adapters/inbound/http/server/Listen.ts"
 import { createServer } from "../../adapters/inbound/http/server/NodeHttp.ts"
-import { connectionLimits } from "../../adapters/inbound/http/server/ConnectionLimits.ts"
 
 /** Serves `/metrics` as Prometheus text until the scope closes. Returns the address; port 0 selects a free port. */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {

@@ -6,10 +6,10 @@ import * as Exit from "effect/Exit"
 import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"
 import { type Body, type HttpRequest, type HttpResponse, WorkspaceShares } from "../HttpMessage.ts"
+import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { createServer } from "./NodeHttp.ts"
 import { encodeResponse, reject, toApiError } from "./Rejection.ts"
 import { BodyReader } from "./RequestBody.ts"
-import type { ConnectionLimits } from "./ConnectionLimits.ts"
 
 /**
  * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. An HTTP/1.0

@@ -9,8 +9,8 @@ import {
 } from "../../contract/Errors.ts"
 import { matchRoute } from "../Endpoints.ts"
 import { type HttpResponse, toBytes, toErrorResponse, toHeaderPairs } from "../HttpMessage.ts"
-import { STATUS_CODES } from "./NodeHttp.ts"
 import { chooseRequestId, completeRequest } from "../RequestContext.ts"
+import { STATUS_CODES } from "./NodeHttp.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,

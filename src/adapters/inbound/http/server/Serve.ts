@@ -2,8 +2,8 @@ import type { Server as HttpServer } from "node:http"
 import { Server } from "node:net"
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../../application/Lifecycle.ts"
-import { type ListenOptions, listen } from "./Listen.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
+import { type ListenOptions, listen } from "./Listen.ts"
 import { type Connections, makeNodeServer } from "./NodeServer.ts"
 
 interface ServerOptions extends ListenOptions {
