@@ -1,5 +1,6 @@
 import * as assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import { makePromptRepo } from "../adapters/outbound/memory/MemoryPromptRepo.ts"
 import { type PromptFilter, PromptRepo } from "../application/ports/PromptRepo.ts"
 import type { Archive } from "../application/transfer/Archive.ts"
@@ -85,10 +86,11 @@ const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
 const toPlain = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (name, member) => (name === "bytes" ? undefined : member)))
 
-/** Returns the result or the error of a read. */
+/** Returns the result or the error of a read. Repeats a read that fails with `Unavailable`, for example on a busy machine. */
 const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
   const read = repo[method] as (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>
-  return Effect.map(Effect.result(read(...args)), toPlain)
+  const repeated = Effect.retry(read(...args), { while: Predicate.isTagged("Unavailable"), times: 5 })
+  return Effect.map(Effect.result(repeated), toPlain)
 }
 
 /** Asserts that reads return the same as reads of an in-memory adapter that has `archive`, but not `foreign`. */
