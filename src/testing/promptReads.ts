@@ -86,7 +86,7 @@ const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
 const toPlain = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (name, member) => (name === "bytes" ? undefined : member)))
 
-/** Returns the result or the error of a read. Repeats a read that fails with `Unavailable`, for example on a busy machine. */
+/** Returns the result or the error of a read. Repeats a read that fails with `Unavailable`, as on a busy machine. */
 const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
   const read = repo[method] as (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>
   const repeated = Effect.retry(read(...args), { while: Predicate.isTagged("Unavailable"), times: 5 })
