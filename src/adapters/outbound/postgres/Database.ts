@@ -52,8 +52,8 @@ export class Database extends Context.Service<
   }
 >()("prompt-retrieval/PostgresDatabase") {
   /**
-   * Connections are opened when they are first needed and reopened when they are lost. The layer can therefore be built
-   * even while PostgreSQL is down.
+   * Provides the database of a URL. Opens connections when they are first needed, and reopens lost connections. The
+   * layer can therefore be built even while PostgreSQL is down.
    *
    * @param maxConnections the maximum number of connections of the process, including the connections of its change
    * feed; at least `minMaxConnections`

@@ -24,7 +24,10 @@ const reconnectDelay = "1 second"
  */
 const startupWait = "250 millis"
 
-/** A count outlives its minute by a minute, because the clocks of processes differ. */
+/**
+ * Redis deletes a count after this time without a request, in milliseconds. The time is longer than a minute, because
+ * the clocks of processes differ.
+ */
 const expiryMs = 2 * windowSeconds * 1_000
 
 /** Counts one request and returns 1, or returns 0 if the count is at the limit. */
@@ -46,8 +49,8 @@ const toRedisKey = (key: ApiKeyId, now: number): string =>
 const probeKey = "prompt-retrieval:rate:probe"
 
 /**
- * Fails if there is no reply in time. A reply that arrived in time, but was not read yet, still counts, because each
- * `yieldNow` waits one turn of the event loop.
+ * Fails if there is no reply in time. Each `yieldNow` waits one turn of the event loop, so a reply that arrived in time
+ * but was not read yet still counts.
  */
 const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> =>
   Effect.raceFirst(
@@ -60,9 +63,9 @@ const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A,
   )
 
 /**
- * Connects to a Redis server until the scope closes. Fails if this takes more than two seconds. The client has no
- * offline queue and does not reconnect, so that commands fail immediately while the server is unavailable. Pings keep
- * an idle connection alive. If one second passes without a reply, the connection is closed, even during the handshake.
+ * Connects to a Redis server until the scope closes. Fails if connecting takes more than 2 s. The client has no offline
+ * queue and does not reconnect, so that commands fail immediately while the server is unavailable. Pings keep an idle
+ * connection alive. If one second passes without a reply, the connection is closed, even during the handshake.
  */
 const connect = Effect.fnUntraced(function* (url: string) {
   const client = createClient({
@@ -86,9 +89,9 @@ const connect = Effect.fnUntraced(function* (url: string) {
 type Connection = Effect.Success<ReturnType<typeof connect>>
 
 /**
- * Checks that requests can be counted on a connection. Some servers, such as a read-only replica, reply to pings but
- * reject the script. The server compiles the script before its first run, so the reply timeout applies only to the
- * second reply.
+ * Checks that this process can count requests on a connection. Some servers, such as a read-only replica, reply to
+ * pings but reject the script. The server compiles the script before its first run, so the reply timeout applies only
+ * to the second reply.
  */
 const probe = Effect.fnUntraced(function* ({ run }: Connection) {
   const take = run(takeScript, probeKey, Number.MAX_SAFE_INTEGER)
@@ -136,10 +139,10 @@ const maintainConnection = Effect.fnUntraced(function* (url: string) {
 })
 
 /**
- * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * scope "process" is counted in this process alone. Waits for a reply for about 50 ms at most. Before a process asks
- * Redis, it also counts the request in memory, and enforces the limit. Only this count applies while Redis is
- * unavailable or slow, so a key gets at most its limit per process, even if Redis loses all counts.
+ * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server.
+ * Counts the scope "process" in this process alone. Waits at most about 50 ms for a reply. Before a process asks Redis,
+ * the process counts the request in memory and enforces the limit. While Redis is unavailable or slow, only the count
+ * in memory applies. A key therefore gets at most its limit per process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(

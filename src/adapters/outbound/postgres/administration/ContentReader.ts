@@ -22,7 +22,10 @@ const readFragments = makeReader(Fragment, "fragments")
 /** The clauses that select the items of workspace `$1`. */
 const ofWorkspace = "where workspace_id = $1 order by id"
 
-/** The fields are in the order of an export, followed by `next_version` and `parent_version_id`. */
+/**
+ * A prompt with its lists. The fields of an export come first, in their order; `next_version` and `parent_version_id`
+ * follow.
+ */
 const PromptRow = Schema.Struct({
   ...Struct.omit(Prompt.fields, ["tags"]),
   tags: Schema.Array(TagId),
@@ -37,7 +40,8 @@ const readPrompts = makeReader(PromptRow, "prompts p", {
     where f.workspace_id = p.workspace_id)`,
   tags: `array(select t.id from prompt_tags pt, ${lateralById("tags", "pt.tag_id", ["workspace_id"])} t
     where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`,
-  // Overrides that are not an object bind no slot. They are read as `{}`, because archives and files require an object.
+  // Overrides that are not an object bind no slot. The query returns `{}` for them, because archives and files require
+  // an object.
   fragments: `(select coalesce(jsonb_agg(to_jsonb(b) || case jsonb_typeof(b.variable_overrides)
       when 'object' then '{}' else '{"variable_overrides": {}}'::jsonb end order by b.position, b.id), '[]')
     from prompt_fragments b, ${lateralById("fragments", "b.fragment_id", ["workspace_id"])} f
@@ -49,7 +53,7 @@ const readPrompts = makeReader(PromptRow, "prompts p", {
     (select v.id from prompt_versions v where v.prompt_id = p.id order by v.version_number desc limit 1))`
 })
 
-/** Reads the versions of prompts. A parent is left out if it is not an earlier version of the same prompt. */
+/** Reads the versions of prompts. Omits a parent that is not an earlier version of the same prompt. */
 const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.prompt_id = p.id", {
   id: "v.id",
   created_at: "v.created_at",
@@ -73,7 +77,7 @@ export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace
   } satisfies WorkspaceContent
 })
 
-/** Sums up the sizes of the large values of workspace `$1`. */
+/** Selects the total size of the large values of workspace `$1`, in bytes. */
 const selectSize = `select coalesce(sum(bytes), 0)::float8 as bytes from (
   select octet_length(content) as bytes from fragments where workspace_id = $1
   union all
@@ -90,7 +94,8 @@ const decodeSize = Schema.decodeUnknownSync(Schema.Struct({ bytes: Schema.Number
 
 /**
  * Reads a whole workspace. Orders lists by id, versions by number, and fragment bindings by position. Must run in a
- * transaction with one snapshot. If the contents alone are larger than an archive may be, fails without reading them.
+ * transaction with one snapshot. If the contents alone exceed the maximum size of an archive, fails without reading the
+ * contents.
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const info = yield* findWorkspace(sql, workspace)

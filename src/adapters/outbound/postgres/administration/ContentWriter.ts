@@ -23,7 +23,7 @@ interface Table {
   readonly columns: ReadonlyArray<string>
   /** The columns that identify a row. */
   readonly key: ReadonlyArray<string>
-  /** The SQL of the new values of a stored row `t` that a given row `excluded` updates, by column. */
+  /** Maps a column to the SQL of its new value when the given row `excluded` updates the stored row `t`. */
   readonly merge: Readonly<Record<string, string>>
   /**
    * Collisions to reject. `condition` compares a given row `s` with a stored row `t`; `owner` is the noun that
@@ -32,7 +32,7 @@ interface Table {
   readonly conflicts: ReadonlyArray<readonly [field: string, owner: string, condition: string]>
 }
 
-/** An existing user keeps the email, and `must_reset_password` can only become true. */
+/** A write keeps the email of an existing user, and can only change `must_reset_password` to true. */
 const users: Table = {
   columns: Object.keys(User.fields),
   key: ["id"],
@@ -43,7 +43,10 @@ const users: Table = {
   ]
 }
 
-/** An existing key can be renamed, be revoked and expire earlier; it keeps its hash, its owner and its workspace. */
+/**
+ * A write can rename or revoke an existing key, or make the key expire earlier. The key keeps its hash, its owner and
+ * its workspace.
+ */
 const api_keys: Table = {
   columns: Object.keys(StoredKey.fields),
   key: ["id"],
@@ -70,7 +73,10 @@ const promptLists = {
   prompt_versions: "versions"
 } as const
 
-/** Returns the SQL condition that row `t` belongs to a workspace. `parent` is the column of its workspace or prompt. */
+/**
+ * Returns the SQL condition that row `t` belongs to a workspace. `parent` is the column with the row's workspace or
+ * prompt.
+ */
 const belongsTo = (workspace: string, parent: string): string =>
   parent === "workspace_id"
     ? `t.workspace_id = ${workspace}`
@@ -197,14 +203,14 @@ export const rejectConflicts = Effect.fnUntraced(function* (
   if (problems.length > 0) yield* Effect.fail(InvalidContent(problems))
 })
 
-/** Returns a list of columns of a row, such as `(t.prompt_id, t.id)`. */
+/** Returns the SQL row value with some columns of a row, such as `(t.prompt_id, t.id)`. */
 const toRowExpression = (row: string, columns: ReadonlyArray<string>): string =>
   `(${columns.map((name) => `${row}.${name}`)})`
 
 /**
- * Makes the statement that adds the rows of the JSON array `$1`, and updates existing rows that differ. Rows that do
- * not differ are neither written nor locked. Rows are written in the order of their keys, so that two transactions with
- * the same rows do not deadlock.
+ * Makes the statement that adds the rows of the JSON array `$1`, and updates existing rows that differ. The statement
+ * neither writes nor locks rows that do not differ. It writes rows in the order of their keys, so that two transactions
+ * with the same rows do not deadlock.
  */
 const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]
@@ -266,8 +272,9 @@ const toIdArray = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>, colum
   `{${rows.map((row) => row[column])}}`
 
 /**
- * Deletes rows of content tables that the content does not contain, or contains in another prompt. If `prompts` is
- * given, deletes only rows of these prompts; otherwise, rows of the workspace. Returns the number of deleted rows.
+ * Deletes the rows of content tables that the content lacks, or that the content has in another prompt. If the caller
+ * passes `prompts`, deletes only rows of these prompts; otherwise, rows of the whole workspace. Returns the number of
+ * deleted rows.
  */
 export const deleteOtherRows = Effect.fnUntraced(function* (
   sql: PgClient,

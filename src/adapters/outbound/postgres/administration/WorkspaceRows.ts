@@ -19,7 +19,7 @@ export type Reader<A> = <E>(
   params?: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<A>, E>
 
-/** Makes the reader of the columns of a schema. `expressions` has the SQL expressions of computed columns. */
+/** Makes a reader that selects one column per field of a schema. `expressions` has the SQL of computed columns. */
 export const makeReader = <Fields extends Schema.Struct.Fields>(
   row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
   from: string,
@@ -45,7 +45,7 @@ const KeyInfoRow = Schema.Struct({
 
 export const readWorkspaces = makeReader(WorkspaceRow, "workspaces")
 export const readUsers = makeReader(User, "users u")
-/** Reads keys, which the clauses call `k`. */
+/** Reads keys. The clauses refer to a key as `k`. */
 export const readKeys = makeReader(KeyInfoRow, "api_keys k join users u on u.id = k.created_by", {
   id: "k.id",
   owner: "u.email"
@@ -58,7 +58,7 @@ export const readEvents = makeReader(AuditEvent, "audit_events e", { id: "e.id::
 export const ofKeyOwners = `where exists (
   select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`
 
-/** Returns the first of some rows. Fails with `notFound` if there is no row. */
+/** Returns the first row. Fails with `notFound` if there is no row. */
 export const findFirst = <A, R, E>(rows: Effect.Effect<ReadonlyArray<A>, R>, notFound: E) =>
   Effect.flatMap(rows, ([row]) => (row === undefined ? Effect.fail(notFound) : Effect.succeed(row)))
 

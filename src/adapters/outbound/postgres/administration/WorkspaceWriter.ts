@@ -29,7 +29,10 @@ import {
 /** Appends an event to the audit log in the current transaction. */
 export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
 
-/** Converts an error of the last attempt if the content cannot be stored (class 22, 23) or a transaction interfered. */
+/**
+ * Returns `InvalidContent` if PostgreSQL cannot store the content (SQLSTATE class 22 or 23), or if other transactions
+ * interfered in every attempt. Returns any other error unchanged.
+ */
 const toInvalidContent = <E>(error: E): E | InvalidContent => {
   if (isSqlError(error) && /^2[23]/.test(sqlState(error)))
     return InvalidContent([{ path: "", message: `cannot be stored: ${describeSqlError(error)}` }])
@@ -38,7 +41,7 @@ const toInvalidContent = <E>(error: E): E | InvalidContent => {
     : error
 }
 
-/** The key of the advisory lock that imports, edits and the deletion of workspace `$1` take. */
+/** The key of the advisory lock of workspace `$1`. Imports, edits and the deletion of the workspace take this lock. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
@@ -55,12 +58,13 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<ContentToWrite, 
 
 /**
  * Makes the content of a workspace equal to an archive, merges the name, the users and the keys, and returns how many
- * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing
- * changes do not wait for the rest of an import.
+ * rows were written. The import writes users, keys and the name of the workspace last, so that revocations and billing
+ * changes do not wait for the rest of the import.
  *
- * Rows of prompts that the archive lacks are deleted first, because the schema limits their number. Each statement sees
- * what other transactions committed before it. If an editor commits a version before prompts are compared, the version
- * stays, and the prompt is overwritten. If prompts came first, a prompt could keep the edit but lose its version.
+ * The import first deletes the tags, fragments and versions of prompts that the archive lacks, because the schema
+ * limits the number of these rows. Each statement sees the transactions that were committed before the statement
+ * started. If an editor commits a version after this deletion, the version remains, and the import overwrites the
+ * prompt. If the import wrote prompts first, a prompt could keep the edit but lose the version.
  */
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const { id, name, tier, billing_status } = archive.workspace
@@ -111,7 +115,7 @@ const replaceStates = `with given as (
   select * from given except select workspace_id, kind, id, hash from imported_states where workspace_id = $1
   on conflict (workspace_id, kind, id) do update set hash = excluded.hash`
 
-/** The error that rolls back the transaction of a dry run. It carries the result of the dry run. */
+/** The error that rolls back the transaction of a dry run. The error carries the result of the dry run. */
 class DryRunResult<A> {
   readonly value: A
   constructor(value: A) {
@@ -169,9 +173,9 @@ export const makeWriter = (
         })
       ),
     /**
-     * An attempt reads and writes in one serializable transaction, which PostgreSQL rejects if another transaction
-     * interferes. If an attempt has to wait for the lock of the workspace, its snapshot is older than the changes for
-     * which it waited, so another attempt starts.
+     * Runs an edit, in several attempts if necessary. An attempt reads and writes in one serializable transaction,
+     * which PostgreSQL rejects if another transaction interferes. If an attempt has to wait for the lock of the
+     * workspace, a new attempt starts, because the snapshot is older than the changes of the other transaction.
      */
     editContent: <A, E>(
       workspace: WorkspaceId,

@@ -1,7 +1,7 @@
 /** Maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
 export const defaultMaxConnections = 12
 
-/** The lowest possible limit: 2 for prompts, 1 for keys, 1 for transactions, and 2 for the change feed. */
+/** The smallest valid maximum: 2 connections for prompts, 1 for keys, 1 for transactions, and 2 for the change feed. */
 export const minMaxConnections = 6
 
 /**

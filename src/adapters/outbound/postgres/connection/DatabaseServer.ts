@@ -24,8 +24,8 @@ const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socke
 const maxMessageSize = 16 * 1024 * 1024
 
 /**
- * A condition that is true if the session belongs to this connection alone. `$1` is the process id that was reported
- * when the connection was opened. A pooler reports a different process id.
+ * A condition that is true if the session belongs to this connection alone. `$1` is the process id that the connection
+ * received when it was opened. Behind a pooler, the session has a different process id.
  */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
@@ -62,7 +62,7 @@ export interface DatabaseServer {
   /**
    * The configuration of all pools and connections of the URL. The pools have no minimum number of connections, so a
    * pool can be built while PostgreSQL is down. PgBouncer accepts only a few startup parameters, so `setUpSession`
-   * makes the other settings after a connection is open.
+   * applies the other settings after a connection is open.
    */
   readonly config: PgClient.PgPoolConfig
   /**
@@ -71,8 +71,8 @@ export interface DatabaseServer {
    */
   readonly confirm: (server: string) => Effect.Effect<void, SqlError>
   /**
-   * Sets up the session of a connection, and confirms its server. Succeeds with true if statements can be prepared in
-   * the session. If the sessions of a pooler have no statement timeout, logs one warning.
+   * Sets up the session of a connection, and confirms the connection's server. Succeeds with true if statements can be
+   * prepared in the session. If the sessions of a pooler have no statement timeout, logs one warning.
    */
   readonly setUpSession: (connection: PgConnection.PgConnection) => Effect.Effect<boolean, SqlError>
 }
@@ -131,7 +131,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
   }
 }
 
-/** Connects once. If this fails, returns the reason as a message for the operator. Otherwise returns `undefined`. */
+/** Connects once. If the connection fails, returns the reason as a message for the operator; otherwise, `undefined`. */
 export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<string | undefined> =>
   PgConnection.make(makeDatabaseServer(url).config).pipe(
     Effect.scoped,

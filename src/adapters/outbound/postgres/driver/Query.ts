@@ -34,7 +34,7 @@ export const makeStatement = (
 /** Runs a statement that changes no row, and returns its rows. An interruption does not wait for the server. */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
-/** Runs a statement of a client. Returns the number of rows that were written. */
+/** Runs a statement and returns the number of rows that the statement wrote. */
 export const countRows = ({ raw }: Pick<SqlStatement<object>, "raw">): Effect.Effect<number, SqlError> =>
   Effect.map(raw, (result) => (result as PgConnection.Result).rowCount)
 

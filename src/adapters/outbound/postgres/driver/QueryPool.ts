@@ -27,7 +27,10 @@ import {
 
 // The pool
 
-/** How long a query may stay in each phase, in milliseconds. It first waits for a permit and a connection, then runs. */
+/**
+ * How long a query may stay in each phase, in milliseconds. A query first waits for a permit and a connection, and then
+ * runs.
+ */
 const phaseTimeoutMs = { waiting: connectTimeoutMs, running: responseTimeoutMs }
 type Phase = keyof typeof phaseTimeoutMs
 
@@ -52,17 +55,17 @@ interface PooledQuery {
   phase?: Phase | undefined
   /** True once the query has the permit of its workspace. */
   hasPermit: boolean
-  /** Fails the query. Runs when a phase has exceeded its time. */
+  /** Fails the query. The timer calls this function when a phase exceeds its time. */
   readonly fail: () => void
   timer?: NodeJS.Timeout | undefined
 }
 
 /**
- * Opens a pool of connections, which closes with the scope. Returns the function that runs queries on the pool.
+ * Opens a pool of connections, which the scope closes, and returns the function that runs queries on the pool.
  *
  * A query fails if a phase exceeds its time. If a running query fails in this way or is interrupted, the pool discards
- * the connection, because the server may be silently gone. The connections must be multiplexed, because only multiplexed
- * connections can be interrupted without waiting for the server.
+ * the connection, because the server may be silently gone. The connections must be multiplexed, because only then can a
+ * statement be interrupted without waiting for the server.
  *
  * @param name the pool's name in metrics
  * @param setUpSession runs once per connection. Succeeds with true if statements can be prepared in the session
@@ -77,12 +80,13 @@ export const makeQuery = Effect.fnUntraced(function* (
   const pool = yield* PgPool.make({ ...config, maxConnections })
   const gauges = yield* makeGauges(name, maxConnections)
   let running = 0
-  // A slow statement blocks its whole connection. If there are several connections, one stays free for other workspaces.
+  // A slow statement blocks its whole connection. If the pool has several connections, one of them stays free for other
+  // workspaces.
   const permitsPerWorkspace = Math.max(1, maxConnections - 1)
   const permits = yield* RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(permitsPerWorkspace) })
   /**
-   * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
-   * other connections are not prepared, because a pooler may run each statement in another session.
+   * Maps each connection whose session is set up to true if the session belongs to this connection alone. The pool
+   * prepares no statements on other connections, because a pooler may run each statement in another session.
    */
   const hasOwnSession = new WeakMap<PgConnection, boolean>()
 
@@ -100,7 +104,7 @@ export const makeQuery = Effect.fnUntraced(function* (
     clearTimeout(query.timer)
     query.timer = undefined
     if (phase === undefined) return
-    // Timers run before I/O, so a response that has already arrived is read before the query fails.
+    // Timers run before I/O. With `setImmediate`, a response that has already arrived is read before the query fails.
     const timer = setTimeout(
       () => setImmediate(() => query.timer === timer && query.fail()),
       phaseTimeoutMs[phase]
@@ -130,7 +134,7 @@ export const makeQuery = Effect.fnUntraced(function* (
 
   /**
    * Runs a query on a connection of the pool. If the connection is lost, tries another connection. The pool's other
-   * connections are often lost too, so `attempt` gives up only after a further attempt on a new connection.
+   * connections are often lost too, so `attempt` gives up only after a retry on a new connection.
    */
   const attempt = (query: PooledQuery, isRetry: boolean): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
     let connection: PgConnection | undefined
@@ -192,7 +196,7 @@ const maxBatchSize = 16
 
 /** A request for the row of one key. */
 class Lookup<Key> extends Request.Class<{ readonly key: Key }, Row | undefined, Unavailable> {
-  /** To be called if the caller is interrupted; undefined until the statement is sent. */
+  /** Runs when the caller is interrupted. Undefined until the statement is sent. */
   leave?: () => void
 }
 
@@ -203,8 +207,9 @@ export const decodeOrdinal = (row: Row): number => decodeRow(row).ordinal
 
 /**
  * Returns a function that reads one row by its key. Up to `maxBatchSize` keys of a partition that are requested in the
- * same turn of the event loop share a statement. This saves work, because an additional statement costs PostgreSQL and
- * this process more than an additional row. If all callers of a statement are interrupted, the statement is interrupted.
+ * same turn of the event loop share a statement. Sharing saves work, because an additional statement costs PostgreSQL
+ * and this process more than an additional row. If all callers of a statement are interrupted, the statement is
+ * interrupted.
  *
  * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
  * `ordinal` of a row is the position of its key, counted from 1.

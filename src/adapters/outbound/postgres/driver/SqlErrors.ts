@@ -28,7 +28,10 @@ export const responseTimeoutError = makeConnectionError("the server did not resp
 /** No connection became free within `connectTimeoutMs`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
-/** Returns the SQLSTATE. Without one, returns the system's error code, such as `ECONNREFUSED`, or an empty text. */
+/**
+ * Returns the SQLSTATE of an error. If there is none, returns the system's error code, such as `ECONNREFUSED`, or an
+ * empty text.
+ */
 export const sqlState = ({ reason }: SqlError): string => {
   const code = (reason.cause as { readonly code?: unknown } | undefined)?.code
   return typeof code === "string" ? code : ""
@@ -58,7 +61,7 @@ export const isTemporary = (error: SqlError): boolean =>
   error.reason.operation === "connect" ||
   sqlState(error).startsWith("53")
 
-/** The level at which an unavailable PostgreSQL is logged: `Debug` for a program that reports the error itself. */
+/** The level of the log line about an unavailable PostgreSQL. A program that reports the error itself sets `Debug`. */
 export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrieval/OutageLogLevel", {
   defaultValue: () => "Warn"
 })
@@ -66,7 +69,7 @@ export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrie
 /** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
 export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
 
-/** Returns the warning for a temporary error whose reason is not an unavailable PostgreSQL. */
+/** Returns the warning for a temporary error that occurred although PostgreSQL is available. */
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
     return `A read waited ${connectTimeoutMs / 1000} second while all connections of its pool were busy; failed as unavailable`

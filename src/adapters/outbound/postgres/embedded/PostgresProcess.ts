@@ -38,7 +38,7 @@ const findReason = (output: string): string => {
 
 /**
  * Starts a program as a user, with `directory` as its current directory. The program ends when this process ends.
- * `ended` resolves once the program has ended, with its exit code and the reason for a failure, and never rejects.
+ * `ended` resolves with the exit code and the reason for a failure once the program has ended, and never rejects.
  */
 export const startSupervised = (
   program: string,
@@ -51,7 +51,7 @@ export const startSupervised = (
     ...runAs(user),
     cwd: directory,
     env: { PATH: process.env.PATH, LC_ALL: "C", ...env },
-    // Only this process gets the signals of a terminal, not the program.
+    // A terminal sends its signals only to this process, not to the program.
     detached: true,
     stdio: ["pipe", "ignore", "pipe"]
   })
@@ -106,7 +106,10 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
-/** Waits up to 10 s for the end of a killed process's server. Returns its process id, which may be in use again. */
+/**
+ * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server, which
+ * another process may have by now.
+ */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + 10_000
   for (;;) {

@@ -15,7 +15,7 @@ import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 
-/** The version of the packages that contain the programs and that `embedded/package.json` lists. */
+/** The version of the packages with PostgreSQL's programs, as in `embedded/package.json`. */
 export const embeddedVersion = "18.4.0-beta.17"
 
 /** The major version of the programs, as in the file `PG_VERSION` of a database. */

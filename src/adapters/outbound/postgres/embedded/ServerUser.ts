@@ -8,8 +8,8 @@ export interface SystemUser {
 
 /**
  * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root, so root is replaced
- * by the first of these users that exists: the owner of the data directory (unless it is root), `postgres`, `nobody`.
- * Throws `EmbeddedUnavailable` if none of them exists.
+ * by the first of these users that exists: the owner of the data directory (unless the owner is root), `postgres`,
+ * `nobody`. Throws `EmbeddedUnavailable` if none of these users exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]

@@ -15,14 +15,17 @@ import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer
 import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
 
-/** The start of a heartbeat's payload. A heartbeat reports no change, and only its sender uses it. */
+/**
+ * The prefix of each heartbeat's payload. A heartbeat reports no change; only the process that sent the heartbeat uses
+ * it.
+ */
 const heartbeatPrefix = "heartbeat "
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"
 })
 
-/** How often the feed looks for a pause of the process, in milliseconds. */
+/** The interval between the checks for a pause of the process, in milliseconds. */
 const pauseCheckIntervalMs = 100
 /** How long a heartbeat keeps the feed up after the heartbeat was sent, in milliseconds. */
 const heartbeatTtlMs = 3000
@@ -34,7 +37,7 @@ const reconnectDelay = "500 millis"
 /** Sends a notification, and returns the identity of the server, because the server behind a pooler may change. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
-/** The reason that the log gives if heartbeats are sent but none arrives. */
+/** The logged reason if the notifier sends heartbeats but the listener receives none. */
 const noNotification =
   "no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL"
 
@@ -47,7 +50,7 @@ const noNotification =
  * The notifier is a separate connection, because a pooler that drops notifications may still return a connection's own
  * notifications. The notifier uses the same URL as all queries, so the heartbeats also detect a listener that is
  * connected to another database. Behind a pooler that drops notifications, and on a read-only server, the feed stays
- * down and logs this once.
+ * down and logs the reason once.
  *
  * @param listenerUrl the URL of the listener; if undefined, the URL of the database
  */
@@ -60,7 +63,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     (timer) => Effect.sync(() => clearInterval(timer))
   )
   const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
-  /** True if the latest connections sent a heartbeat while the feed was down, and no heartbeat has arrived. */
+  /** True if the current notifier sent a heartbeat while the feed was down, and no heartbeat has arrived since. */
   let isDeaf = false
 
   const stateLog = makeStateLog(

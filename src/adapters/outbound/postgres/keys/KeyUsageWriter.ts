@@ -7,7 +7,9 @@ import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isTemporary } from "../driver/SqlErrors.ts"
 
-/** Maximum number of keys whose use is not written yet. This limits memory while PostgreSQL is unavailable. */
+/**
+ * Maximum number of keys with a use that is not written yet. Limits the memory of uses while PostgreSQL is unavailable.
+ */
 const maxPendingKeys = 100_000
 
 /** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */
@@ -16,9 +18,8 @@ const maxKeysPerStatement = 256
 const writeTimeout = "2 seconds"
 
 /**
- * Writes the times `$2` at which the keys `$1` were last used. A time that is not later than the stored time is
- * ignored. A key that another transaction has locked is skipped, so that the other keys do not wait for that
- * transaction.
+ * Writes the times `$2` at which the keys `$1` were last used. Ignores a time that is not later than the stored time.
+ * Skips a key that another transaction has locked, so that the other keys do not wait for that transaction.
  */
 const updateLastUsed = `update api_keys k set last_used_at = used.used_at
     from (
@@ -66,8 +67,8 @@ export const makeKeyUsageWriter = Effect.gen(function* () {
     /**
      * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
      * ends the call. Of several failures in a row, only the first is logged. If PostgreSQL was unavailable or did not
-     * respond in time, the times of the failed statement are written later. After any other error, these times are
-     * dropped.
+     * respond in time, a later call writes the times of the failed statement. After any other error, the writer drops
+     * these times.
      */
     flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
   }

@@ -44,9 +44,9 @@ export const toIdExpression = (
 }
 
 /**
- * A FROM clause that selects the ids of prompts of the workspaces `$1`, as `requested`. `$2` has the ids of the
- * prompts. If an id is null, `$3` has the slug. For a name with digits, `$4` and `$5` have the smallest and the largest
- * id with these digits; otherwise, both are null. `ordinal` is the position of a prompt in the arrays, counted from 1.
+ * The FROM item `requested`, which has the ids of prompts of the workspaces `$1`. `$2` has the ids of the prompts. If
+ * an id is null, `$3` has the slug. For a name with digits, `$4` and `$5` have the smallest and the largest id with
+ * these digits; otherwise, both are null. `ordinal` is the position of a prompt in the arrays, counted from 1.
  */
 export const requestedPrompts = `(
     select given.ordinal, given.workspace_id, case

@@ -11,8 +11,9 @@ import { type AddParameter, makeStatement, type Row, type Statement } from "../d
 import { nameColumns, toIdExpression } from "./NameQueries.ts"
 
 /**
- * Selects one page of the rows of `ordered`. PostgreSQL may reject an offset larger than `maxInt32`, which is beyond
- * the end of any list. Without the literal LIMIT, the generic plan would assume that a page has 10% of the rows.
+ * Selects one page of the rows of `ordered`. Limits the offset to `maxInt32`, which is beyond the end of any list,
+ * because PostgreSQL may reject a larger offset. Without the literal LIMIT, the generic plan would assume that a page
+ * has 10% of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
   `select * from (
@@ -24,14 +25,14 @@ export const toColumns = (names: ReadonlyArray<string>): string => names.map((na
 const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
- * Selects the prompts whose ids the query `ids` returns, as `p`. Compares `p.workspace_id` with a column. With the
- * parameter, the generic plan would scan the workspace once per row if workspaces are small.
+ * Selects the prompts whose ids the query `ids` returns, as `p`. Compares `p.workspace_id` with a column instead of the
+ * parameter. With the parameter, the generic plan would scan the workspace once per row if workspaces are small.
  */
 const selectPage = (ids: string, columns = summaryColumns): string =>
   `select ${columns}
       from (${ids}) page join prompts p on p.id = page.id and p.workspace_id = page.workspace_id`
 
-/** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
+/** Returns false if no prompt can match the filter, because PostgreSQL cannot store the name of the filter's tag. */
 export const canMatch = ({ tag }: PromptFilter): boolean =>
   tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
 
@@ -73,8 +74,9 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
 }
 
 /**
- * Selects the total and one page of prompts. The count and the page read the same index in its order. Only the rows of
- * the page are fetched from the table. If the page is empty, selects one row that has the total and no prompt.
+ * Selects the total and one page of prompts. The count and the page read the same index in its order. PostgreSQL
+ * fetches only the rows of the page from the table. If the page is empty, selects one row that has the total and no
+ * prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
   makeStatement(workspace, (parameter) => {

@@ -28,7 +28,7 @@ interface PromptKey {
   readonly prompt: PromptReference
 }
 
-/** The FROM clause for prompts that are all given by their ids. It takes less time than `requestedPrompts`. */
+/** The FROM item `requested` if all prompts are given by id. PostgreSQL reads it faster than `requestedPrompts`. */
 const requestedIds = "unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)"
 
 /** Converts texts without quotes and backslashes to an array literal. An undefined text becomes a null. */
@@ -67,8 +67,8 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
 const { folder_id: _, tags: __, ...ownFields } = Prompt.fields
 
 /**
- * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
- * position of the prompt in the argument, counted from 1.
+ * Selects prompts with their folders and tags. Omits folders and tags of other workspaces. `ordinal` is the position of
+ * the prompt in the argument, counted from 1.
  */
 export const selectPromptsByKey = selectByKey(
   (prompts) => `select requested.ordinal::int, ${pages.toColumns(Object.keys(ownFields))}, f.id as folder_id,
@@ -84,7 +84,7 @@ export const selectPromptsByKey = selectByKey(
 
 const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
-/** Joins the fragments `f` of the join rows `pf` of a prompt `p`. A fragment of another workspace is left out. */
+/** Joins the fragments `f` to the join rows `pf` of a prompt `p`. Omits fragments of other workspaces. */
 const joinFragments = `join ${lateralById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
           on f.workspace_id = p.workspace_id`
 
@@ -123,8 +123,8 @@ export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts)
 
 /**
  * Adds the column `fits` to the FROM item `requested`. `fits` is true if the prompts together have at most
- * `sizes.pageSourceBytes`; a prompt that is too large on its own does not count. If `fits` is false, only one row is
- * returned.
+ * `sizes.pageSourceBytes`, not counting prompts that are too large on their own. If `fits` is false, the FROM item has
+ * only one row.
  */
 const withFit = (requested: string): string => `(
     select * from (

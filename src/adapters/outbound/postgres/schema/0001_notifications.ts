@@ -1,6 +1,6 @@
 /**
- * Makes the triggers of a table. `workspacesOfRows` is a query that finds the workspaces of all rows of the table
- * `%1$s`, and `workspacesOfRow` is a query that finds the workspaces of the row `$1`.
+ * Returns the SQL that creates the notification triggers of a table. The query `workspacesOfRows` returns the
+ * workspaces of all rows of `%1$s`. The query `workspacesOfRow` returns the workspaces of the row `$1`.
  */
 const makeTriggers = (
   table: string,
@@ -34,11 +34,12 @@ const ownerWorkspacesOfRows = makeOwnerWorkspaceQuery("select c.id from %1$s c")
 
 /**
  * Migration 1, part 3: the change notifications. Every write that a reader could notice sends `NOTIFY
- * prompt_retrieval_changes`. The payload is the id of a workspace, or `*` if any workspace may have changed, such as when
- * a table is truncated. A transaction notifies each workspace once. A change of `last_used_at` alone sends nothing.
+ * prompt_retrieval_changes`. The payload is the id of the changed workspace. The payload `*` means that any workspace
+ * may have changed, such as after a TRUNCATE. PostgreSQL sends equal notifications of a transaction only once. A change
+ * of `last_used_at` alone sends nothing.
  *
- * Logical replication runs row triggers but no statement triggers. For operations without another row trigger, each
- * table therefore has `notify_row`. This trigger runs only for rows that arrive by logical replication.
+ * Logical replication runs row triggers but no statement triggers. The row trigger `notify_row` therefore handles the
+ * rows that arrive by logical replication, for each operation that has no other row trigger.
  */
 export const notifications = `
 -- Notifies workspaces. If there are many, or one of them is null, any workspace may have changed.
@@ -168,10 +169,10 @@ alter table api_keys enable always trigger notify_key, enable always trigger not
 `
 
 /**
- * Makes a query that returns the workspaces of prompts and locks the prompts. Until this transaction ends, no other
- * transaction can move them to another workspace. Only moves and deletions of a prompt conflict with this lock
- * (`lock_moving`). The query does not wait for a transaction that moves a prompt, but returns null for the prompt. A
- * prompt that this transaction has written is already locked.
+ * Makes a query that returns the workspaces of prompts and locks the prompts. Until the transaction ends, no other
+ * transaction can move these prompts to another workspace. Only a move (`lock_moving`) or a deletion of a prompt
+ * conflicts with the lock. If another transaction is moving a prompt, the query does not wait, and returns null for the
+ * prompt. The query locks no prompt that its own transaction has written, because such a prompt is already locked.
  */
 const makeWorkspaceQuery = (prompts: string) => `
   with changed as materialized (

@@ -1,7 +1,7 @@
 /**
- * Migration 1, part 1: the tables, whose constraints are the limits of the domain, and their indexes. A constraint is
- * deferrable if an import may violate it before the import ends. Foreign keys do not compare workspaces, so a row may
- * refer to a row of another workspace. Every read leaves out such references.
+ * Migration 1, part 1: the tables and their indexes. The constraints enforce the limits of the domain. A constraint is
+ * deferrable if an import may violate the constraint temporarily. Foreign keys do not compare workspaces, so a row may
+ * refer to a row of another workspace. Every read omits such references.
  */
 export const tables = `
 -- \`return\` binds the names of functions and operators now, so the result does not depend on the caller's search_path.

@@ -24,10 +24,15 @@ interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
-/** Splits SQL into statements, which start at the beginning of a line. Lines in the body of a function are indented. */
+/**
+ * Splits SQL into statements. Each statement starts at the beginning of a line; lines inside a function are indented.
+ */
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
-/** All migrations in their order. Their text never changes, because databases have run it; a test compares its hash. */
+/**
+ * All migrations in their order. The text of a migration never changes, because databases have already run the
+ * migration. A test compares the hash of the text.
+ */
 export const migrations: ReadonlyArray<Migration> = [
   {
     name: migrationNames[0],
@@ -41,7 +46,8 @@ const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}
 const prepareTransaction = [
   lockMigrations,
   // While a migration waits for a lock on a table, requests that read the table wait behind the migration, and time out
-  // after 3 s. A migration therefore waits at most 2 s, is rolled back so that the requests can run, and is tried again.
+  // after 3 s. A migration therefore waits at most 2 s. Then the transaction is rolled back, so that the requests can
+  // run, and the migration is retried.
   "set local lock_timeout = '2s'",
   `create table if not exists ${migrationTable} (
     id integer primary key,
@@ -62,13 +68,15 @@ const isLockTimeout = (error: unknown): boolean =>
   isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
 /**
- * True for a missing privilege (42501), a read-only server or session (25006), a search path without a usable schema
- * (3F000), and a missing function (42883) or table (42P01) of a trigger.
+ * Returns true if the role lacks a privilege (42501), the server or the session is read-only (25006), the search path
+ * has no usable schema (3F000), or a function (42883) or table (42P01) of a trigger is missing.
  */
 const isRejected = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006", "3F000", "42883", "42P01"].includes(sqlState(error))
 
-/** Runs the pending migrations in one transaction and returns them. Retries while another transaction holds a lock. */
+/**
+ * Runs the pending migrations in one transaction and returns them. Retries while another transaction blocks a table.
+ */
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { transact, handleSqlErrors } = yield* Database
   const sql = yield* PgClient.PgClient
@@ -104,8 +112,8 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
 
 /**
  * Repairs the triggers if some are missing or have the wrong mode, as after `pg_restore --disable-triggers`. If the
- * server rejects the repair, only logs a warning, so that a service without the privilege, or on a standby, still
- * starts.
+ * server rejects the repair, logs a warning and succeeds, so that a service still starts without the privilege or on a
+ * standby.
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { queryReads: query, transact, handleSqlErrors } = yield* Database
@@ -137,7 +145,7 @@ export const runMigrations = Effect.fnUntraced(function* (all: ReadonlyArray<Mig
 
 /**
  * Brings the schema to the version of this program, repairs the triggers, and returns the migrations that ran. All
- * pending migrations run in one transaction, and only once if several processes start at the same time. Fails if the
- * schema is newer than this program, or if the server rejects a migration.
+ * pending migrations run in one transaction. If several processes start at the same time, each migration runs only
+ * once. Fails if the schema is newer than this program, or if the server rejects a migration.
  */
 export const migrate = runMigrations(migrations)

@@ -11,7 +11,7 @@ import { Database } from "../Database.ts"
  */
 export const migrationNames = ["initial"] as const
 
-/** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */
+/** The oldest supported major version of PostgreSQL. Older versions lack functions that migrations and queries call. */
 const oldestServer = 14
 
 /** This program cannot use the database's server or schema. The message gives a remedy or the server's reason. */
@@ -24,7 +24,7 @@ export const selectVersion = `select coalesce(max(id), 0) as version from ${migr
 
 const decodeVersion = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.Int }))
 
-/** Decodes the row of `selectVersion`. Fails if the version is newer than the version `latest` of a program. */
+/** Decodes the row of `selectVersion`. Fails if the schema is newer than `latest`, the version that a program knows. */
 export const toKnownVersion = (
   rows: ReadonlyArray<unknown>,
   latest: number
@@ -45,7 +45,7 @@ const decodeServerState = Schema.decodeUnknownSync(
 
 /**
  * Returns the version of the database's schema, which is 0 before the first migration. Fails if the server is too old,
- * or if the schema is newer than the version `latest` of a program.
+ * or if the schema is newer than `latest`, the version that a program knows.
  */
 export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   const { queryReads: query } = yield* Database
@@ -84,7 +84,7 @@ export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailab
   )
 
 /**
- * Dies with PostgreSQL's reason if the role of the connection may not read a table that requests read. One readable
+ * Dies with PostgreSQL's reason if the role of the connection lacks SELECT on a table that requests read. One readable
  * column of a table is enough, because an operator may grant SELECT on single columns.
  */
 export const assertReadable: Effect.Effect<void, Unavailable, Database> = Effect.flatMap(

@@ -6,7 +6,10 @@ export const channel = "prompt_retrieval_changes"
 /** The payload that reports that all workspaces may have changed. */
 export const allWorkspaces = "*"
 
-/** Returns the modes (`pg_trigger.tgenabled`) of the triggers after migrations, by name (`prompts.notify_row`). */
+/**
+ * Returns the mode (`pg_trigger.tgenabled`) that each trigger has after migrations. A key is, for example,
+ * `prompts.notify_row`.
+ */
 export const findTriggerModes = (statements: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const modes = new Map<string, string>()
   for (const statement of statements) {
