@@ -7,7 +7,7 @@ const key = `key_live_${"0".repeat(64)}`
 
 const long = "x".repeat(257)
 
-/** Wrong command lines of each command, and a part of their errors. */
+/** Wrong command lines of each command, each with a part of its error. */
 const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string, part: string]>>> = {
   "keys issue": [
     ["--user ada@example.com --workspace=", '--workspace must be 1 to 256 characters (got "")'],
@@ -85,7 +85,7 @@ it.each<readonly [args: ReadonlyArray<string>, part: string, code: number]>([
   [["help", "nonsense", "--json"], 'unknown command "nonsense"', 2],
   [["import", join(tmpdir(), "missing"), "--json"], `cannot read ${tmpdir()}/missing: ENOENT`, 1],
   [["--json", "version"], "unknown flag --json", 2]
-])("with --json anywhere, the error of %j is one line of JSON on stderr", async (args, part, code) => {
+])("the command %j with --json prints its error as one line of JSON on stderr", async (args, part, code) => {
   const { stderr, ...result } = await runInProcess(args)
   expect(result).toEqual({ code, stdout: "" })
   const error = { message: expect.stringContaining(part), exit_code: code }

@@ -26,7 +26,7 @@ const makeCaller = (): AdmittedCaller => ({
   keyExpiresAt: Number.POSITIVE_INFINITY
 })
 
-/** Returns the ETag of a version. Every third version has the same text again. */
+/** Returns the ETag of a version. Each version has the text of the version three before it. */
 const toEtag = (version: number): string => String(version % 3)
 
 /** Returns the response to a request with the ETag `etag` when the resource has the version `version`. */
@@ -58,7 +58,7 @@ const makeWait = (caller: AdmittedCaller, etag: string) => {
  * - `request`: a client that waits for no response sends a request with the ETag of its last response
  * - `snapshot`, `finish`: a read takes the current version, and returns this version when it finishes
  * - `commit`, `report`: a transaction commits, and the feed reports the change later
- * - `down`, `up`: the feed is lost, and is restored
+ * - `down`, `up`: the feed goes down, and is restored
  * - `release`: the transport ends the wait of a client
  */
 const kinds = [
@@ -111,7 +111,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const respondOrHold = yield* makeHeldRequests(({ request }) => read(request.headers["if-none-match"])).pipe(
     Effect.provide(feed.layer)
   )
-  // Two clients with the same key send equal requests, whose response is made again only once.
+  // Two of the clients have the same key. When both wait, a change causes only one read.
   const [shared, own] = [makeCaller(), makeCaller()]
   const clients = [shared, shared, own].map((caller): Client => ({ caller, etag: "0", sent: undefined }))
 
@@ -194,7 +194,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 const test = makeTest(it.effect)
 
 it.effect.prop(
-  "a request that waits misses no edit, gets no response older than its ETag, and does not wait while the feed is down",
+  "a request with the preference wait misses no edit, gets no response older than its ETag, and does not wait while the feed is down",
   { steps },
   ({ steps }) => checkSteps(steps),
   { arbitrary: { runs: 2_000 }, timeout: 60_000 }
@@ -224,7 +224,7 @@ test("a process holds at most 5,000 requests, and each request that ends frees i
   assert.isTrue((yield* hold()).wait.isHeld)
 })
 
-test("a change visits only the held requests of its workspace", function* () {
+test("a change of a workspace visits only the held requests of this workspace", function* () {
   const { feed, hold } = yield* setUp(() => Effect.never)
   for (let n = 0; n < 20; n++) yield* hold()
   const next = vi.spyOn(Object.getPrototypeOf(new Set().values()), "next")
@@ -234,7 +234,7 @@ test("a change visits only the held requests of its workspace", function* () {
   assert.isBelow(visited, 10)
 })
 
-test("nothing of a held request stays in memory after its end", function* () {
+test("after a held request ends, nothing of the request stays in memory", function* () {
   const { feed, hold } = yield* setUp(() => Effect.succeed(respondWith(1, "0")))
   /** Holds a request until `end`, and returns a weak reference to its caller. */
   const holdUntil = Effect.fnUntraced(function* (end: (release: () => void) => void) {

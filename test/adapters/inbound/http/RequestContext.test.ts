@@ -23,14 +23,14 @@ it.each([
   ['foo="wait=3", wait=4', 4],
   [" , ,wait=2", 2],
   ["wait=5, wait=9", 5]
-])("the preference %s waits for %i s", (prefer, seconds) => {
+])("a request with the header Prefer: %s waits for at most %i s", (prefer, seconds) => {
   expect(parse(prefer)).toBe(seconds)
 })
 
 it.each([
   ...[undefined, "", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=0x10", "wait=x, wait=9"],
   ...['wait="1', "return=minimal; wait=3", 'foo="wait=3"']
-])("the preference %s does not wait", (prefer) => {
+])("a request with the header Prefer: %s does not wait", (prefer) => {
   expect(parse(prefer)).toBeUndefined()
 })
 
@@ -41,7 +41,7 @@ it.each([
   ["", "a,"],
   ["a", " "],
   ["", " "]
-])("the time to parse %s%s… is proportional to the length of the header", (start, repeated) => {
+])("the time to parse Prefer: %s%s… is proportional to the length of the header", (start, repeated) => {
   const timeOnce = (prefer: string): number => {
     const startedAt = performance.now()
     for (let i = 0; i < 20; i++) parse(prefer)
@@ -53,6 +53,6 @@ it.each([
     return Math.min(...Array.from({ length: 20 }, () => timeOnce(prefer)))
   }
   time(1_024)
-  // Sixteen times the length takes 16 times as long, not 256 times.
+  // In linear time, 16 times the length takes 16 times as long; in quadratic time, 256 times.
   expect(time(16_384) / time(1_024)).toBeLessThan(64)
 })

@@ -107,7 +107,7 @@ test("prompts/list lists no arguments of a prompt that is too large or has more 
   assert.deepStrictEqual(past.message.result, { prompts: [] })
 })
 
-test("in protocol version 2026-07-28, the lists say how long they are fresh, and that they are private", function* () {
+test("in MCP version 2026-07-28, prompts/list and tools/list return a ttlMs of 30,000 and the cacheScope private", function* () {
   const { send } = yield* makeEndpoint()
   for (const method of ["prompts/list", "tools/list"]) {
     const message = { jsonrpc: "2.0", id: 1, method, params: { _meta: statelessMeta } }
@@ -129,7 +129,7 @@ test("prompts/get fills in up to 1,000 arguments, and returns the role assistant
     })
 })
 
-test("get_prompt returns text, list_prompts returns JSON, and a wrong input gives a result with isError", function* () {
+test("the tool get_prompt returns text, the tool list_prompts returns JSON, and both return isError for a wrong input", function* () {
   const { call } = yield* makeEndpoint()
   const page = JSON.stringify((yield* call("prompts/list")).message.result)
   for (const [tool, input, text, error] of [
@@ -163,7 +163,7 @@ const badRequests: ReadonlyArray<readonly [method: string, params: object, messa
   ["tools/call", { name: "toString" }, "Unknown tool: toString"]
 ]
 
-test("a call with invalid parameters gets an error that names the parameter or the argument", function* () {
+test("an MCP call with invalid parameters gets an error that names the parameter or the argument", function* () {
   const { call } = yield* makeEndpoint()
   for (const [method, params, message] of badRequests) {
     const response = yield* call(method, params)
@@ -191,7 +191,7 @@ for (const [state, read, message, data] of [
   ["does not respond before the deadline", Effect.never, "Service unavailable", unavailable],
   ["fails unexpectedly", Effect.die("secret"), "Internal error", { code: "INTERNAL_ERROR" }]
 ] as const)
-  test(`if the store ${state}, a call gets the error ${message} with the id of the call`, function* () {
+  test(`if the store ${state}, an MCP call gets the error ${message} with the id of the call`, function* () {
     const { call } = yield* makeEndpoint(read)
     const error = { code: -32603, message, data }
     const calls = [call("prompts/list"), call("tools/call", { name: "list_prompts" })]
@@ -210,7 +210,7 @@ const texts: ReadonlyArray<[what: string, message: object, headers?: Readonly<Re
   ["name header", meta({}), { ...statelessHeaders("prompts/get"), "mcp-name": long }]
 ]
 for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of texts)
-  test(`an error repeats at most 100 characters of a long ${what}`, function* () {
+  test(`an MCP error repeats at most 100 characters of a long ${what}`, function* () {
     const { send } = yield* makeEndpoint()
     const message = { jsonrpc: "2.0", id: 1, method: "prompts/get", params: { name }, ...fields }
     const responses = yield* Effect.forEach([headers, {}], (all) => send(message, all))
@@ -222,7 +222,7 @@ for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of te
     }
   })
 
-test("a batch, an id that is neither a number nor a string of at most 100 characters, and more than 2,000 values anywhere get 400", function* () {
+test("an MCP message gets 400 if the message is a batch, has more than 2,000 values, or has an id other than a number or a string of at most 100 characters", function* () {
   const { send } = yield* makeEndpoint()
   const ping = { jsonrpc: "2.0", id: 1, method: "ping" }
   const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [n.toString(36), 1]))
@@ -248,7 +248,7 @@ const publicUrl = "https://prompts.example.com"
 it.each([
   ...[undefined, "http://localhost", "http://localhost:6274", "https://127.0.0.1:1", "http://[::1]:3000"],
   publicUrl
-])("the origin %j is allowed, because it is local, absent or the origin of the public URL", (origin) => {
+])("the MCP endpoint allows an absent, a local or its own public origin: %j", (origin) => {
   assert.isTrue(isAllowedOrigin(origin, publicUrl))
   assert.strictEqual(isAllowedOrigin(origin, undefined), origin !== publicUrl)
 })
@@ -257,6 +257,6 @@ it.each([
   ...["http://prompts.example.com", "https://prompts.example.com.evil.com", "http://localhost.evil.com"],
   ...["http://evil.com/localhost", "http://localhost@evil.com", "http://127.0.0.1.evil.com"],
   ...["null", "", "file://localhost"]
-])("the origin %j is not allowed", (origin) => {
+])("the MCP endpoint rejects the origin %j", (origin) => {
   assert.isFalse(isAllowedOrigin(origin, publicUrl))
 })

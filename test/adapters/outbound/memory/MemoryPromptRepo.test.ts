@@ -49,7 +49,7 @@ it.each([
   }
 )
 
-it("an archived prompt has its tags in byte order, fragments by position and id, and versions since `oldest` newest first", () => {
+it("an archived prompt has its tags in byte order, its fragments by position and id, and its versions since `oldest` in descending order", () => {
   const { tags } = Effect.runSync(repo.get(id, toId(4)))
   const source = Effect.runSync(repo.getSource(id, toId(4)))
   const listed = Effect.runSync(repo.listVersions(id, toId(4), versions[2]!.created_at, page))

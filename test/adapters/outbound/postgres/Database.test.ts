@@ -23,7 +23,7 @@ const withDatabase = (url: string) => Effect.provide(Database.layer({ url: Redac
 
 const repeat = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
 
-/** The loopback port of a server that accepts connections and never responds, until the scope closes. */
+/** Starts a server that accepts connections and never responds, until the scope closes. Returns its loopback port. */
 const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
 const test = makeTest(it.live, emptyDatabase)
@@ -42,7 +42,7 @@ test("queries and transactions fail if the server refuses connections or never r
   }
 })
 
-// Each test has a separate database and waits most of the time.
+// The tests can run concurrently, because each has a separate database and mostly waits.
 describe.concurrent("queries of a PostgreSQL server", () => {
   test("while the server is frozen, interrupted and timed-out queries fail, and their connections are not used again", function* () {
     const proxy = yield* proxyToUrl(toDatabaseUrl(yield* freshDatabase))
@@ -84,7 +84,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     yield* queryReads({ ...select1, workspace: slow })
   })
 
-  test("a query whose connections are lost is retried on a new connection, which has the session settings of the service", function* () {
+  test("if a query loses its connection, Database retries the query on a new connection with the session settings of the service", function* () {
     const database = yield* freshDatabase
     const proxy = yield* proxyToUrl(toDatabaseUrl(database))
     yield* Effect.gen(function* () {
@@ -123,7 +123,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     assert.deepStrictEqual(yield* collectLog(queries), [line])
   })
 
-  test("several queries that exceed the statement timeout log only one line about it", function* () {
+  test("if several queries exceed the statement timeout at the same time, Database logs only one line", function* () {
     const slow = Effect.flip(read("select pg_sleep(4)"))
     const line = ["A read exceeded the 3 s statement timeout; failed as unavailable"]
     assert.deepStrictEqual(yield* collectLog(Effect.all([slow, slow], { concurrency: 2 })), [line])

@@ -38,7 +38,7 @@ const render = (before: PromptState | null, after: PromptState | null): string =
     new Map()
   )
 
-it("renderDiff shows the lines of the file, with their comments, their formatting and any line ending", () => {
+it("renderDiff shows the lines of the file with their comments and their formatting, whatever the line ending", () => {
   const after = state({ current_content: "One\n2\nThree", tags: ["a", "b"] })
   const before = { ...after, title: "Old", current_content: "One\nTwo\nThree" }
   const lines = ["---", "tags: [b,  a]   # two", "title:   'Agent'", "---", "One", "2", "Three"]

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { toExitError } from "../../../../../src/adapters/inbound/cli/output/ErrorMessages.ts"
 import { InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
 
-it("the error of an invalid archive has the number of problems, the first 100 problems and the number of further problems", () => {
+it("the error about an invalid archive shows the number of problems, the first 100 problems, and the number of further problems", () => {
   const problems = Array.from({ length: 102 }, (_, index) => ({
     path: `tags[${index}]`,
     message: "is wrong"

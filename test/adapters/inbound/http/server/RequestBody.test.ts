@@ -32,7 +32,7 @@ it("BodyReader returns the bytes of all chunks in their order", () => {
   release()
 })
 
-it("one workspace may hold 16 MiB of bodies, and then another workspace 8 MiB, until the bodies are released", () => {
+it("until bodies are released, BodyReader accepts at most 16 MiB of bodies of one workspace, and then 8 MiB of another workspace", () => {
   const bodies = new BodyReader()
   for (let n = 0; n < 100; n++) {
     readBytes(bodies, MiB + 1)

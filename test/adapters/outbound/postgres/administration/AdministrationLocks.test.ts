@@ -44,7 +44,7 @@ test("addKey adds the user again if another transaction deletes the user at the 
 
 test("a password reset does not wait for an addKey of the user", function* () {
   const { store, other, home, owner } = yield* makeSetting
-  // addKey waits for this lock at its end, when it has locked the user.
+  // addKey locks the user first, and waits for this lock at its end.
   const commit = yield* holdLocks(other, ["lock table audit_events in share mode", []])
   const user = { email: owner.email, newUserId: newId<typeof owner.id>() }
   const adding = yield* Effect.forkScoped(store.addKey(home.id, user, toNewKey(key(home.id, owner))))

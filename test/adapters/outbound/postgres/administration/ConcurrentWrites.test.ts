@@ -43,7 +43,7 @@ const reset = [
   `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[1]}', '${tags[1]}')`
 ]
 
-/** Every kind of write that can change the list of a tag or the rows of a prompt, and one that changes nothing. */
+/** Every kind of write that can change the list of a tag or the rows of a prompt, and a write that changes nothing. */
 const writes = [
   ...prompts.flatMap((prompt) => [
     ...tags.flatMap((tag) => [
@@ -90,7 +90,7 @@ const selectExpected = (workspace: string, tag: string, { type, folder_id }: Pro
     ${folder_id === undefined ? "" : `and p.folder_id = (select id from folders where id = '${folder_id}' and workspace_id = '${workspace}')`}
   order by p.updated_at desc, p.id desc`
 
-/** Asserts that every list by tag matches the tables that it is derived from. */
+/** Asserts that every list of prompts by tag equals the result of a query of `prompts` and `tags`. */
 const assertLists = Effect.fnUntraced(function* (what: string) {
   const client = yield* PgClient.PgClient
   const filters: ReadonlyArray<PromptFilter> = [{}, { type: "system" }, { folder_id: folders[1] }]
@@ -122,7 +122,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
   })
 
   it.effect.prop(
-    "any interleaving of two sessions' writes notifies every changed workspace and keeps the lists by tag correct",
+    "in any interleaving of two sessions' writes, PostgreSQL notifies every changed workspace, and every list by tag has the prompts with the tag",
     [makeInterleavings(writes)],
     Effect.fnUntraced(function* ([interleaving]) {
       const client = yield* PgClient.PgClient
@@ -158,7 +158,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
     ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
     ["deletes a fragment", "delete from fragments"]
   ] as const)
-    test(`a transaction that ${what} does not wait for an edit of the prompt, and notifies only its workspace`, function* () {
+    test(`a transaction that ${what} does not wait for an edit of the prompt, and notifies only the workspace of the prompt`, function* () {
       const [first, second] = yield* prepare
       yield* first.query("begin", [])
       yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
@@ -175,7 +175,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
       ["moves a key", `update api_keys set workspace_id = '${other}'`]
     ] as const) {
       const begin = [addKey(home), `begin isolation level ${isolation}`]
-      test(`a ${isolation} password reset notifies all workspaces and does not wait while another transaction ${what} of the user`, function* () {
+      test(`a password reset at isolation level ${isolation} notifies all workspaces, and does not wait, while another transaction ${what} of the user`, function* () {
         const [admin, issuer] = yield* prepare
         for (const text of begin) yield* admin.query(text, [])
         for (const text of ["begin", change]) yield* issuer.query(text, [])
@@ -184,11 +184,11 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
         assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
       })
 
-      test(`if a transaction ${what} of a user during a ${isolation} password reset, the key's workspace is notified`, function* () {
+      test(`if a transaction ${what} of a user during a password reset at isolation level ${isolation}, PostgreSQL notifies the key's workspace`, function* () {
         const [admin, issuer] = yield* prepare
         for (const text of [...begin, requireReset]) yield* admin.query(text, [])
         const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
-        // At READ COMMITTED, the transaction waits until the reset has notified the workspaces that the reset knows.
+        // At READ COMMITTED, the reset has locked the user's row, so the transaction waits until the reset commits.
         const waits = isolation === "read committed"
         yield* waits ? waitForBlocked(yield* PgClient.PgClient) : Fiber.join(issued)
         const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
@@ -196,7 +196,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
       })
     }
 
-  test("under session_replication_role = replica, the lists of tags stay correct", function* () {
+  test("with session_replication_role = replica, every list by tag still has exactly the prompts with the tag", function* () {
     const [session] = yield* prepare
     yield* session.query("set session_replication_role = replica", [])
     const extra = id(4, 3)

@@ -62,7 +62,7 @@ test("editContent waits for an import of its workspace, and reads what the impor
   assert.deepStrictEqual(yield* writeDuring(other, imported, read), Result.succeed(["Imported"]))
 })
 
-test("security changes and changes of other workspaces wait neither for a blocked import nor for an edit behind it", function* () {
+test("security changes and changes of other workspaces wait neither for a blocked import nor for an edit that waits for the import", function* () {
   const { store, other } = yield* openStoreAndClient
   const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
   for (const each of [own, theirs]) yield* store.importWorkspace(each)
@@ -175,7 +175,7 @@ test("concurrent imports of two workspaces with the same new users succeed", fun
   }
 })
 
-test("concurrent imports of one workspace leave the content of one archive", function* () {
+test("after concurrent imports of one workspace, the workspace has the content of exactly one of the archives", function* () {
   const { store } = yield* openStoreAndClient
   for (let round = 0; round < 5; round++) {
     const accounts = { workspace: workspace(), users: [], api_keys: [] }
@@ -186,7 +186,7 @@ test("concurrent imports of one workspace leave the content of one archive", fun
 })
 
 for (const changesPrompt of [true, false])
-  test(`an import keeps a version of a concurrent editor, and waits only if it changes the same prompt: ${changesPrompt}`, function* () {
+  test(`an import that ${changesPrompt ? "changes a prompt waits for" : "leaves a prompt unchanged does not wait for"} a concurrent edit of the prompt, and keeps the version of the edit`, function* () {
     const { store, other } = yield* openStoreAndClient
     const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
     yield* store.importWorkspace(own)

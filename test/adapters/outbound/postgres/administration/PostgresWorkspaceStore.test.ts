@@ -176,7 +176,7 @@ layer(store, { excludeTestServices: true })((it) => {
     assert.notDeepEqual(yield* readEveryRow, before)
   })
 
-  test("an archive may list a version before its parent, even if another statement writes the parent", function* () {
+  test("importWorkspace accepts an archive that lists a version before its parent, even if another statement writes the parent", function* () {
     const { importWorkspace } = yield* WorkspaceStore
     const content = "x".repeat(1_000_000)
     const parent = version(1, { content })

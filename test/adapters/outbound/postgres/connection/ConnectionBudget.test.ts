@@ -10,7 +10,7 @@ import {
 const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMaxConnections, maximum: 500 })))
 
 it.prop(
-  "divideConnections divides all but two connections, at least one per pool; a greater maximum shrinks no pool",
+  "divideConnections divides all but two connections, gives each pool at least one, and shrinks no pool if the maximum grows",
   { max },
   ({ max }) => {
     const pools = divideConnections(max)
@@ -23,6 +23,6 @@ it.prop(
   }
 )
 
-it("divideConnections divides the default maximum as docs/limits.md says", () => {
+it("of the 12 connections of the default maximum, divideConnections gives 4 to prompts, 2 to keys and 4 to transactions", () => {
   assert.deepStrictEqual(divideConnections(defaultMaxConnections), { prompts: 4, keys: 2, transactions: 4 })
 })

@@ -46,7 +46,7 @@ it.live.each([
   ["3D000", 'database "prompts" does not exist', "PostgreSQL rejected the connection of DATABASE_URL"],
   ["57P03", "the database system is starting up", "the database cannot be reached"]
 ] as const)(
-  "findConnectionProblem returns the message of PostgreSQL if the connection fails with %s",
+  "findConnectionProblem returns the message of PostgreSQL if the connection fails with the error code %s",
   ([code, message, problem]) =>
     Effect.gen(function* () {
       const port = yield* listenOnFreePort(

@@ -67,7 +67,7 @@ test("if a statement fails or dies, only the lookups of its keys fail or die, an
   }
 })
 
-test("if a caller is interrupted, its key is not sent any more, and its statement is interrupted unless other callers wait for its rows", function* () {
+test("a batched lookup does not send the key of an interrupted caller, and interrupts a statement when no caller waits for its rows any more", function* () {
   const gate = yield* Deferred.make<void>()
   const log: Array<string> = []
   const { statements, lookUp } = makeLookup((partition) =>

@@ -62,7 +62,7 @@ const serverFile = (dataDir: string): string => join(dataDir, "postgresql", "pos
 const readServerPid = (dataDir: string): number =>
   Number.parseInt(readFileSync(serverFile(dataDir), "utf8"), 10)
 
-it("EmbeddedPostgres creates a UTF-8 database that keeps committed data, and only the owner of the directory can connect to it", async () => {
+it("EmbeddedPostgres creates a UTF-8 database that keeps committed data, and only the owner of the directory can connect to the database", async () => {
   const dataDir = join(await makeDirectory(), "new")
   const owner = await serve("open", dataDir)
   const settings = "server_encoding fsync listen_addresses".split(" ")
@@ -85,7 +85,7 @@ it("EmbeddedPostgres runs once per directory: open fails in a second process, an
   for (const { child } of all) assert.strictEqual(await end(child, "SIGTERM"), 0)
 })
 
-it("after a process is killed, its PostgreSQL server ends and the next process finds all committed data, even if the server's id was reused", async () => {
+it("after a process is killed, its PostgreSQL server ends and the next process finds all committed data, even if another process has the server's process id", async () => {
   const dataDir = await makeDirectory()
   const first = await serve("open", dataDir)
   await query(first.report, "create table numbers as select 1 as n")
@@ -106,7 +106,7 @@ it("after a process is killed, its PostgreSQL server ends and the next process f
   assert.strictEqual(await end(third.child, "SIGTERM"), 0)
 })
 
-it("a start succeeds after another start was killed while it created the database, or while it copied the programs", async () => {
+it("EmbeddedPostgres starts after an earlier start was killed while it created the database or copied the programs", async () => {
   const dataDir = await makeDirectory()
   const child = fork(servePath, ["open", dataDir], { stdio: "ignore" })
   children.add(child)
@@ -125,7 +125,7 @@ it("a start succeeds after another start was killed while it created the databas
   assert.notInclude(readdirSync(dataDir).join(), "programs")
 })
 
-it("if PostgreSQL is killed, EmbeddedPostgres starts it again, and logs why a start failed", async () => {
+it("if PostgreSQL is killed, EmbeddedPostgres starts PostgreSQL again, and logs the reason of each failed start", async () => {
   const dataDir = await makeDirectory()
   const owner = await serve("open", dataDir)
   await query(owner.report, "create table kept ()")
@@ -164,7 +164,7 @@ it("EmbeddedPostgres rejects a symbolic link in place of its lock file", async (
   assert.isFalse(existsSync(created))
 })
 
-it("EmbeddedPostgres rejects a database of PostgreSQL 17, in one line that says what to do", async () => {
+it("EmbeddedPostgres rejects a database of PostgreSQL 17, with an error of one line that says how to keep the data", async () => {
   const dataDir = await makeDirectory()
   mkdirSync(join(dataDir, "postgresql"))
   writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), "17\n")

@@ -73,7 +73,7 @@ layer(database, { excludeTestServices: true })((it) => {
       }
     })
 
-  test("a statement notifies each of up to 1,000 workspaces, and above that all workspaces at once", function* () {
+  test("a statement that changes at most 1,000 workspaces notifies each of these workspaces, and a statement that changes more notifies all workspaces at once", function* () {
     const sql = yield* PgClient.PgClient
     yield* sql`delete from workspaces`
     yield* sql`insert into users (email) values ('many@example.com')`

@@ -15,7 +15,7 @@ import { connectClient, freshDatabase, onServer, toDatabaseUrl } from "../../../
 import { makeTest } from "../../../../support/makeTest.ts"
 import { proxyToUrl } from "../../../../support/network/tcpProxy.ts"
 
-/** Waits until a condition holds; the timeout of the test is the limit. */
+/** Waits until a condition holds. If the condition never holds, the test times out. */
 const waitUntil = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.andThen(Effect.sleep("2 millis"), waitUntil(holds))))
 
@@ -35,7 +35,7 @@ const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
 const downLine = ["Change feed down; caching disabled"]
 const restoredLine = ["Change feed restored; caching enabled"]
 
-// Each test has a separate database and waits most of the time.
+// The tests can run concurrently, because each has a separate database and mostly waits.
 describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   const test = makeTest(it.live)
   test("a notification raises the revision of its workspace only, and the feed calls its listeners with the workspace", function* () {
@@ -54,7 +54,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     assert.deepStrictEqual(lines, [])
   })
 
-  test("when its connection is terminated, the feed goes down, and raises every revision when it is up again", function* () {
+  test("when its connection is terminated, the feed goes down, and raises every revision when the feed is up again", function* () {
     const database = yield* freshDatabase
     const { feed, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
     yield* waitUntilUp
@@ -70,7 +70,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     assert.deepStrictEqual(lines, [downLine, restoredLine])
   })
 
-  test("the feed replaces connections that have gone silent for ever, and closes without waiting for them", function* () {
+  test("the feed replaces connections that have become silent, and closes without waiting for silent connections", function* () {
     const database = yield* freshDatabase
     const proxy = yield* proxyToUrl(toDatabaseUrl(database))
     const lines = yield* Effect.scoped(

@@ -32,7 +32,7 @@ const readTimes = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
 
 const test = makeTest(it.live, migratedDatabase)
 
-test("last_used_at is written in one batch, and never decreases", function* () {
+test("KeyUsageWriter writes last_used_at of all used keys in one batch, and never decreases a stored last_used_at", function* () {
   const [one, two] = yield* addTwoKeys
   const usage = yield* makeKeyUsageWriter
   usage.record(one, noon)
@@ -47,13 +47,13 @@ test("last_used_at is written in one batch, and never decreases", function* () {
   assert.deepStrictEqual(yield* readTimes([one, two]), [noon + 10, noon + 20].map(toTimestamp))
 })
 
-test("last_used_at is written when the key store closes", function* () {
+test("the key store writes last_used_at of the used keys when the store closes", function* () {
   const [one] = yield* addTwoKeys
   yield* Effect.map(KeyStore, ({ markUsed }) => markUsed(one, noon)).pipe(Effect.provide(keyStore))
   assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
 })
 
-makeTest(it.live)("if PostgreSQL is unavailable, last_used_at is written by a later flush", function* () {
+makeTest(it.live)("if a flush fails, the next flush writes last_used_at", function* () {
   const database = yield* freshDatabase
   const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
   yield* Effect.gen(function* () {

@@ -103,7 +103,7 @@ layer(ports, { excludeTestServices: true })((it) => {
     const { own, repo, sql } = yield* twoWorkspaces
     const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
     const texts = ['{"a":1e400,"b":[-1e400,{"__proto__":{"c":1}}]}', deep, "{}"]
-    // JSON cannot write the number that JavaScript reads from 1e400.
+    // JavaScript reads 1e400 as Infinity, which JSON cannot represent.
     const expected = ['{"a":null,"b":[null,{"__proto__":{"c":1}}]}', deep, "{}"]
     for (const [index, text] of texts.entries()) {
       const number = 2001 + index

@@ -74,7 +74,7 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
       ('tag' || 2 + i % 18, i % 1000000 < 100000)) tagged(name, applies)
     join tags t on t.workspace_id = p.workspace_id and t.name = tagged.name
     where applies`,
-  // Inserted after `prompt_tags`, because the join above would compare each prompt with each of these tags.
+  // These tags come after `prompt_tags`, because the join above would compare each prompt with each tag.
   `insert into tags (id, workspace_id, name)
     select ${sqlId(3, "i")}, '${workspace}', 'unused' || i from generate_series(21, 2020) i`,
   `insert into prompt_versions (prompt_id, version_number, content)
@@ -160,7 +160,7 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
   return listNodes(JSON.parse(JSON.stringify(row!["QUERY PLAN"][0]!.Plan)))
 })
 
-/** The filters of lists. Without a tag, a list reads `prompts`. */
+/** The filters of lists. A list with a tag reads `prompt_tags`, and any other list reads `prompts`. */
 const tagFilters = [{}, { tag: "tag0" }, { tag: "tag1" }, { tag: "tag2" }, { tag: "no such tag" }]
 const otherFilters = [{}, { type: "user" }, { folder_id }, { folder_id, type: "user" }] as const
 const filters: ReadonlyArray<PromptFilter> = tagFilters.flatMap((tag) =>
@@ -194,7 +194,7 @@ for (const size of sizes)
     (it) => {
       const test = makeTest(it.effect)
       for (const mode of ["custom", "generic"] as const) {
-        test(`lists read an index in its order and fetch only the page (${mode} plan)`, function* () {
+        test(`a list of prompts reads an index in the order of the list, and fetches only the page (${mode} plan)`, function* () {
           for (const filter of filters)
             for (const query of [pages.selectPrompts, pages.selectPromptPage])
               for (const page of [1, 2000]) {
@@ -208,7 +208,7 @@ for (const size of sizes)
               }
         })
 
-        test(`reads by id, name, hash or version number use an index (${mode} plan)`, function* () {
+        test(`a read by id, name, hash or version number uses an index (${mode} plan)`, function* () {
           const prompt = ids[6]!
           const batch = ids.map((prompt) => ({ workspace, prompt }))
           // All prompts have the same slug, and their ids start with the same digits.

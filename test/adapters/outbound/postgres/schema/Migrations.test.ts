@@ -52,7 +52,7 @@ const readTrace = Effect.map(query("select step from trace order by step"), (row
 
 const test = makeTest(it.live, emptyDatabase)
 
-it("migration 1 is frozen: its text is the text that databases have run", () => {
+it("the text of migration 1 never changes, because existing databases have run this text", () => {
   const text = migrations[0]!.statements.join(";\n")
   assert.strictEqual(
     createHash("sha256").update(text).digest("hex"),
@@ -60,7 +60,7 @@ it("migration 1 is frozen: its text is the text that databases have run", () => 
   )
 })
 
-test("if six processes start at the same time, each migration runs once, in order, and later only new migrations run", function* () {
+test("if six processes start at the same time, they run each new migration once, in order", function* () {
   const database = yield* freshDatabase
   const start = (count: number) =>
     Effect.all(
@@ -103,7 +103,7 @@ const oldServer = Layer.mock(Database, {
   queryReads: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
 })
 makeTest(it.effect, oldServer)(
-  "a server before PostgreSQL 14 is rejected with the required version",
+  "readSchemaStatus rejects a server before PostgreSQL 14 with an error that names the required version",
   function* () {
     const message =
       "the server is PostgreSQL 13 and this program needs PostgreSQL 14 or later: upgrade the server"
@@ -111,7 +111,7 @@ makeTest(it.effect, oldServer)(
   }
 )
 
-test("migrate and assertSchemaCurrent reject a schema that is newer than the program, even if it becomes newer while migrate waits", function* () {
+test("migrate and assertSchemaCurrent reject a schema that is newer than the program, even if the schema becomes newer while migrate waits", function* () {
   const sql = yield* PgClient.PgClient
   const newerThan = (version: number) =>
     new SchemaMismatch({
@@ -129,7 +129,7 @@ test("migrate and assertSchemaCurrent reject a schema that is newer than the pro
   assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
 })
 
-test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
+test("on a read-only server, migrate fails if a migration is pending, but only logs a warning if triggers are disabled", function* () {
   const database = yield* freshDatabase
   const setReadOnly = (value: "on" | "off") =>
     onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
@@ -177,7 +177,7 @@ test("a later migration that replaces triggers gives new and old databases the s
   assert.deepStrictEqual(yield* readTriggers, expected)
 })
 
-test("migrate restores disabled and dropped triggers and no others, corrects the copied columns and notifies running services", function* () {
+test("migrate restores triggers of the schema that are disabled or dropped, corrects the columns that triggers fill, and notifies all workspaces", function* () {
   yield* runMigrations(all)
   const expected = yield* readTriggers
   const repair = collectNotifications(runMigrations(all))

@@ -65,14 +65,14 @@ const names = [
   ...["workspaces.name", "users.email", "api_keys.name", "folders.name", "fragments.name"]
 ]
 
-/** For each limit, a function that makes a value of a size, the largest size, and the columns with the limit. */
+/** For each limit: its unit, a function that makes a value of a size, the largest size, and the columns. */
 const limits = [
-  ["content", bytes, sizes.contentBytes, contents],
+  ["bytes", bytes, sizes.contentBytes, contents],
   ["slots", slots, sizes.contentSlots, contents],
-  ["summary", bytes, sizes.summaryBytes, ["prompts.description", "prompt_versions.change_summary"]],
-  ["name", characters, sizes.nameLength, names],
-  ["json", json, sizes.jsonBytes, objects],
-  ["levels", nested, sizes.jsonLevels, objects]
+  ["bytes", bytes, sizes.summaryBytes, ["prompts.description", "prompt_versions.change_summary"]],
+  ["characters", characters, sizes.nameLength, names],
+  ["bytes", json, sizes.jsonBytes, objects],
+  ["levels of JSON", nested, sizes.jsonLevels, objects]
 ] as const
 
 const { tags, fragments } = domain.WorkspacePrompt.fields
@@ -84,9 +84,9 @@ const decode = (schema: Schema.Top, value: unknown) =>
 layer(filledDatabase, { excludeTestServices: true })((it) => {
   const test = makeTest(it.effect)
 
-  for (const [limit, make, max, columns] of limits)
+  for (const [unit, make, max, columns] of limits)
     for (const column of columns)
-      test(`the schema and an import accept ${column} up to its limit of ${limit}, and reject a larger value`, function* () {
+      test(`the schema and an import accept at most ${max} ${unit} in ${column}`, function* () {
         const sql = yield* PgClient.PgClient
         const [table, name] = column.split(".") as [string, string]
         const schema = (schemas[table]!.fields as Readonly<Record<string, Schema.Top>>)[name]!
@@ -115,7 +115,7 @@ layer(filledDatabase, { excludeTestServices: true })((it) => {
       `n, '${id(3)}' from generate_series(1, 101) n order by n limit`
     ]
   ] as const)
-    test(`the schema and an import accept ${max} rows of a prompt in ${table}, and no more`, function* () {
+    test(`the schema and an import accept at most ${max} rows of ${table} per prompt`, function* () {
       const isImported = (length: number) => Result.isSuccess(decode(schema, Array(length).fill(item)))
       assert.deepStrictEqual([isImported(max), isImported(max + 1)], [true, false])
       const sql = yield* PgClient.PgClient

@@ -7,7 +7,7 @@ import { sizes } from "../../../../../src/domain/Sizes.ts"
 import { texts } from "../../../../support/archives.ts"
 import { migratedDatabase } from "../../../../support/database/server.ts"
 
-/** Characters for which normalization, case or the end of the slug matters. */
+/** Characters on which the slug depends: letters in both cases, accents, compatibility forms, and separators. */
 const characters = Array.from(
   "aZ09_- .ßẞÀéÅÅñİıſKΩøØæŁﬁ①²½Ⅳｆｕｌｌ全角ヴ한글ड़𝐀𝕏🄰🅰é̂͏̴़゙҃ͨ\u00ad\u200b\u3000\t\n'\"\\{}%$"
 )
@@ -21,7 +21,7 @@ const titles = Arbitrary.map(Arbitrary.all([texts, texts]), ([text, other]) => {
 
 layer(migratedDatabase, { excludeTestServices: true })((it) => {
   it.effect.prop(
-    "the column prompts.slug has the slug of the title, for any title and after an update",
+    "prompts.slug contains the slug of any title, and after an update the slug of the new title",
     { sample: Arbitrary.array(titles, { minLength: 20, maxLength: 100 }) },
     Effect.fnUntraced(function* ({ sample }) {
       const sql = yield* PgClient.PgClient
