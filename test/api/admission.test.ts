@@ -60,7 +60,7 @@ it.each([
     "API key owner must reset password"
   ],
   ["has no workspace", keys.legacy.plaintext, "API key has no organization assigned"]
-])("a key that %s gets 401", async (_, token, message) => {
+])("a request whose key %s gets 401", async (_, token, message) => {
   expectError(await send(target, [authorize(token)]), unauthorized(message))
 })
 
@@ -83,7 +83,7 @@ it.each([
   ["that is past due", 402, pastDue, paymentDue],
   ["that is over its limit", 402, overLimit, paymentDue]
 ] as const)(
-  "for a key of a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
+  "with a key of a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
   async (_, __, tenant, expected) => {
     for (const target of [...Object.values(endpointTargets("x")), "/api/v1/prompts?page=0"])
       expectError(await send(target, [authorize(tenant.key.plaintext)]), expected)

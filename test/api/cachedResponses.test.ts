@@ -66,20 +66,20 @@ const toTarget = ({ id, resource, query, origin }: GeneratedRequest): string => 
 const toConditionLines = ({ ifNoneMatch }: GeneratedRequest, etag: string): ReadonlyArray<string> =>
   ifNoneMatch === undefined ? [] : [`If-None-Match: ${ifNoneMatch.replace("E", etag)}`]
 
-/** Returns the response to a request whose response without its method, origin and condition is `plain`. */
+/** Returns the expected response. `plain` is the response to an unconditional GET of the same path and query. */
 const predict = (plain: HttpResponse, { method, ifNoneMatch = "" }: GeneratedRequest): HttpResponse =>
   plain.status === 200 && matching.includes(ifNoneMatch)
     ? { status: 304, headers: plain.headers.filter(([name]) => !name.startsWith("content-")), body: "" }
     : { ...plain, body: method === "HEAD" ? "" : plain.body }
 
-/** Returns a response without the headers that may differ. */
+/** Returns a response without `X-Request-Id`, `Date` and the headers in `different`. */
 const toComparable = ({ status, headers, body }: HttpResponse, ...different: ReadonlyArray<string>) => ({
   status,
   body,
   headers: headers.filter(([name]) => !["x-request-id", "date", ...different].includes(name)).toSorted()
 })
 
-it("Prompt-Version of a 304 is the current version, even if a new version has the same text", async () => {
+it("a 304 has the current version in Prompt-Version, even after a new version with the same text", async () => {
   const first = await send(`${base}/resolved`, [authorization])
   const version = Number(getHeader(first, "prompt-version"))
   const condition = `If-None-Match: ${getHeader(first, "etag")}`
@@ -95,7 +95,7 @@ it("Prompt-Version of a 304 is the current version, even if a new version has th
 const known: Array<readonly [response: HttpResponse, request: Parameters<typeof send>]> = []
 
 it.effect.prop(
-  "HEAD returns the headers of GET, a matching If-None-Match turns a 200 into a 304, and a 200 from the cache differs only in Date and X-Request-Id",
+  "HEAD returns the headers of GET, a matching If-None-Match turns 200 into 304, and a repeated response differs only in Date and X-Request-Id",
   { request: GeneratedRequest },
   ({ request }) =>
     Effect.promise(async () => {
@@ -107,7 +107,7 @@ it.effect.prop(
       const fresh = await send(target, lines, request.method)
       expect(await countHits()).toBe(before)
       expect(toComparable(fresh)).toEqual(toComparable(predict(plain, request)))
-      // Nothing is cached while a late heartbeat counts as a loss of the change feed.
+      // The service caches nothing while its change feed counts as down because of a late heartbeat.
       await expect
         .poll(async () => {
           const repeated = await send(target, lines, request.method)
@@ -140,14 +140,14 @@ it("only a request with the same bytes in the target and the Authorization heade
 /** The headers that the service adds or changes when it returns a response from before the outage. */
 const outageHeaders = ["age", "cache-control", "cache-status"]
 
-it("in an outage, a known response differs from the original only in Age, Cache-Control, Cache-Status, Date and X-Request-Id", async () => {
+it("during a database outage, a cached response differs from the original only in Age, Cache-Control, Cache-Status, Date and X-Request-Id", async () => {
   await Effect.runPromise(Effect.andThen(proxy.freeze, proxy.cut))
   const readLast = async () => getHeader(await send(...known.at(-1)![1]), "cache-status")
   await expect.poll(readLast).toBe(outageStatus)
   const repeated: Array<number> = []
   for (const [fresh, request] of known) {
     const response = await send(...request)
-    // A response is unknown if the change feed was down after it was made.
+    // The cache has no response from before a reconnect of the change feed.
     if (response.status === 503) continue
     repeated.push(response.status)
     expect(toComparable(response, ...outageHeaders)).toEqual(toComparable(fresh, ...outageHeaders))

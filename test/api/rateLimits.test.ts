@@ -63,7 +63,7 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("a 429 and a metric say which limit was exceeded, and requests with a rejected key do not count", async () => {
+it("a 429 and a metric name the exceeded rate limit, and a request with a rejected key counts against no limit", async () => {
   await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))
@@ -92,7 +92,7 @@ it("a 429 and a metric say which limit was exceeded, and requests with a rejecte
   })
 })
 
-it("a request that waits for a change counts once, and MCP calls count and get 429 with the code RATE_LIMITED", () =>
+it("a request that waits for a change counts once against the rate limit, and an MCP call over the limit gets 429 with the code RATE_LIMITED", () =>
   runWithinMinute(async (service) => {
     const key = home.keys.active.plaintext
     const request = [service.url + targets.list, key] as const

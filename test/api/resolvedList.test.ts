@@ -22,7 +22,7 @@ const withHalves = (title: string, count: number) =>
     title,
     fragments: Array.from({ length: count }, (_, position) => fragmentBinding(half, position))
   })
-/** Prompts whose resolved contents have about 520 KiB, and two whose resolved contents are too large. */
+/** Two prompts with resolved contents of about 520 KiB, and two prompts with resolved contents of over 1 MiB. */
 const [one, other, tooLarge, manyBytes] = [
   withHalves("One", 1),
   withHalves("Other", 1),
@@ -99,7 +99,7 @@ it("GET /resolved?prompt= returns prompts by id and by name in the given order, 
   expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
 })
 
-it("GET /resolved rejects over 100 prompt parameters, and prompt with paging or a filter", async () => {
+it("GET /resolved returns 400 if prompt occurs over 100 times or together with paging or a filter", async () => {
   const atMost = invalidParameter("prompt", "must be given at most 100 times")
   expectError(await send(toQuery(Array(101).fill("a"))), atMost)
   const alone = invalidParameter("prompt", "must not be combined with other parameters")
@@ -109,7 +109,7 @@ it("GET /resolved rejects over 100 prompt parameters, and prompt with paging or 
   expectError(await send("/api/v1/resolved?per_page=0"), invalidParameter("per_page", positiveIntRule))
 })
 
-it("GET /prompts/{id}/resolved returns 422 and logs the id of a prompt whose content exceeds 1 MiB", async () => {
+it("GET /prompts/{id}/resolved returns 422 and logs the id of the prompt if the resolved content exceeds 1 MiB", async () => {
   for (const { id } of [tooLarge, manyBytes]) {
     expectError(await send(`/api/v1/prompts/${id}/resolved`, large.key.plaintext), resolvedTooLarge)
     const line = `"level":"warn","msg":"Resolved content is too large","prompt_id":"${id}"`
@@ -118,7 +118,7 @@ it("GET /prompts/{id}/resolved returns 422 and logs the id of a prompt whose con
   expect(api.service().output()).not.toContain('"level":"error"')
 })
 
-it("GET /resolved leaves out prompts that are too large, and responds 422 if the others together exceed 1 MiB", async () => {
+it("GET /resolved leaves out prompts that are too large, and returns 422 if the other prompts together exceed 1 MiB", async () => {
   const key = large.key.plaintext
   const { data } = await read(toQuery([tooLarge.id, one.id, manyBytes.id, escaped.id]), key)
   expect(data.map(({ title }: { readonly title: string }) => title)).toEqual(["One"])

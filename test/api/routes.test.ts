@@ -98,7 +98,7 @@ it("cookies, cross-site headers, Accept, Range and query parameters do not chang
   expect(getHeader(response, "etag")).toBe(getHeader(plain, "etag"))
 })
 
-it("a response repeats a valid request id, and has a generated id instead of an invalid one", async () => {
+it("a response repeats a valid X-Request-Id of the request, and replaces an invalid X-Request-Id with a generated id", async () => {
   const read = async (target: string, id: string) =>
     getHeader(await api.send(target, [authorization, `X-Request-Id: ${id}`]), "x-request-id")
   for (const id of ["a", "A-z_0.9", "x".repeat(128)])

@@ -10,8 +10,8 @@ import { runService, unlimited } from "../support/services/startService.ts"
 import { expectDocumented } from "./openapi/document.ts"
 
 /**
- * Starts a service with these workspaces before the tests of a file or suite, and stops it after them. Then the output of
- * the service is searched for leaked secrets.
+ * Starts a service with these workspaces before the tests of a file or suite. After the tests, stops the service and
+ * searches its output for leaked secrets.
  */
 export const startApi = (
   archives: ReadonlyArray<Archive>,

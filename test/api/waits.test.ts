@@ -43,7 +43,7 @@ const unchanged = (applied?: string) => ({ status: 304, applied, caching: "no-st
 const ordinaryCaching = "public, s-maxage=30, stale-while-revalidate=300"
 
 describe("a GET with If-None-Match and Prefer: wait", () => {
-  it("gets 200 with the new text and no-store when the resource changes, and is not in the histogram of durations", async () => {
+  it("gets 200 with the new text and no-store when the resource changes, and is missing from the histogram of request durations", async () => {
     const { response } = await wait()
     const route = "/api/v1/prompts/:id/resolved"
     const histogram = `prompt_retrieval_http_request_duration_seconds_count{route="${route}"}`
@@ -133,7 +133,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     const received = text(socket)
     socket.write(waiting)
     await expectHeld(1)
-    // The first of these two requests may not wait, because another request is behind it. The second one may.
+    // The service does not hold the first of these two requests, because the second request follows on its connection.
     socket.write(waiting + waiting)
     await expectHeld(1)
     socket.write(rawRequest(targets.get, [authorize(own.key.plaintext)]))

@@ -40,7 +40,7 @@ const makeHead = (plaintext: string, line: string): string => {
   const lines = [`Authorization: Bearer ${plaintext}`, "Content-Type: application/json", accept, line]
   return rawRequest("/mcp", lines, "POST")
 }
-/** Sends the head of a call and the start of its body. */
+/** Opens a connection, and sends the head of a call and the start of its body. */
 const open = async (plaintext: string, line: string, body: string): Promise<Socket> => {
   const socket = connect(api.service().port, "127.0.0.1")
   sockets.push(socket)
@@ -62,14 +62,14 @@ const sendBehindCall = async (rest: string): Promise<ReadonlyArray<number>> => {
 }
 const ping = async (plaintext: string): Promise<number> =>
   (await call(api.service(), plaintext, "ping")).status
-/** Opens requests whose bodies are almost complete, until the workspace may hold no more bodies. */
+/** Sends requests with almost complete bodies, until the bodies fill the memory that a workspace can use. */
 const fillShare = async (plaintext: string): Promise<void> => {
   const body = makeMessage(MiB)
   do await open(plaintext, `Content-Length: ${MiB}`, body.slice(0, -1))
   while ((await ping(plaintext)) !== 503)
 }
 
-it("a body in chunks of one byte gets 413, and other workspaces get results meanwhile", async () => {
+it("a request whose body has 500,000 chunks of one byte gets 413, and other workspaces get results meanwhile", async () => {
   expect(await ping(ownKey)).toBe(200)
   const chunk = "1\r\nx\r\n"
   const rejected = Array.from({ length: 4 }, async () =>
@@ -86,7 +86,7 @@ it("a call with a malformed body gets 408 at once, and the call before it on the
   const malformed = `${makeHead(ownKey, "Transfer-Encoding: chunked")}x\r\n`
   const waiting = await open(ownKey, "Content-Length: 100", "{")
   expect(await sendBehindCall(malformed)).toEqual([200, 408])
-  // This body, which arrived first, has 10 s to become complete.
+  // The body on this connection arrived first, and has 10 s to become complete.
   expect(waiting.bytesRead).toBe(0)
 })
 
@@ -95,7 +95,7 @@ it.each(["GARBAGE\r\n\r\n", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"])(
   (rest) => expect(sendBehindCall(rest)).resolves.toEqual([200])
 )
 
-it("closing a connection frees the memory of its body, even of a complete body whose call waits for the database", async () => {
+it("a disconnect frees the memory of the request body, even if the body is complete and the call waits for the database", async () => {
   await fillShare(ownKey)
   for (const socket of sockets.splice(0)) socket.resetAndDestroy()
   await expect.poll(() => ping(ownKey)).toBe(200)
@@ -115,7 +115,7 @@ it("closing a connection frees the memory of its body, even of a complete body w
   }
 })
 
-it("a key that is revoked while a body arrives gets 401 when the body is complete", async () => {
+it("a request gets 401 after its body is complete if its key is revoked while the body arrives", async () => {
   const { plaintext, stored } = expelled
   const body = makeMessage(1_000)
   const line = `Content-Length: ${body.length}`
@@ -123,7 +123,7 @@ it("a key that is revoked while a body arrives gets 401 when the body is complet
   const openAll = () =>
     Promise.all(Array.from({ length: 10 }, () => open(plaintext, line, body.slice(0, -1))))
   const [complete, late] = [await openAll(), await openAll()]
-  // The key is cached, so the service admits all callers at once.
+  // The key is cached, so the service admits all requests at once.
   for (const socket of complete) socket.write("}")
   expect(await Promise.all(complete.map(readStatus))).toEqual(Array(10).fill(200))
   await api.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])

@@ -4,7 +4,7 @@ import { call, callStateless, post, type RpcResponse } from "../../support/clien
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startApi } from "../startApi.ts"
 
-// `test/adapters/inbound/mcp/McpEndpoint.test.ts` tests the messages. These tests send them to a service.
+// `test/adapters/inbound/mcp/McpEndpoint.test.ts` tests the messages. This file sends messages to a running service.
 
 /** Prompts on three pages. Some have the same title. */
 const prompts = Array.from({ length: 43 }, (_, minute) =>

@@ -7,7 +7,7 @@ const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]
 )
 const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"))
 
-it("the OpenAPI document has all endpoints with a key, and all operational paths but redirects without a key", () => {
+it("the OpenAPI document lists every endpoint, with a key, and every operational path except redirects, without a key", () => {
   expect(operations.map(({ operation }) => operation.operationId).toSorted()).toEqual(
     Object.keys(endpointTargets("id"))
       .map((name) => `prompts.${name}`)
@@ -52,7 +52,7 @@ it("the parameters of the OpenAPI document have the types and bounds of the spec
   })
 })
 
-it("the schemas of responses allow additional fields and further error codes", () => {
+it("the OpenAPI schemas of responses allow fields and error codes that the document does not list", () => {
   expect(JSON.stringify(document)).not.toContain('"additionalProperties":false')
   expect(document.components.schemas.Error.properties.error.properties.code).toEqual({
     type: "string",

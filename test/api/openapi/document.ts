@@ -49,8 +49,8 @@ const operations = Object.entries<Json>(document.paths)
 const transportHeaders = ["connection", "content-length", "content-type", "date"]
 
 /**
- * Expects the response of a documented path to match the document, which must describe the status, the fields of the
- * body and all headers.
+ * Expects the response of a documented path to match the document. The document must describe the status, the fields of
+ * the body and all headers.
  */
 export const expectDocumented = (target: string, { status, headers, body }: HttpResponse): void => {
   const operation = operations.find(({ pattern }) => pattern.test(target))

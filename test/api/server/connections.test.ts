@@ -66,13 +66,13 @@ const shortLimits = {
   keepAliveTimeout: 1_000
 }
 
-/** Starts the service with these limits. When a connection closes, it prints how many bytes it has read. */
+/** Starts the service with these limits. The service prints how many bytes each connection has read when it closes. */
 const start = (limits: Partial<ConnectionLimits> = {}) => {
   const env = { ...database.env, LIMITS: JSON.stringify(limits) }
   return startService(env, "/readyz", [], join(import.meta.dirname, "limitedService.ts"))
 }
 
-/** The bytes that a client has sent when it stops, and the state of its request at this time. */
+/** The states in which a client can leave its request, each with the bytes that the client has sent by then. */
 const states: Readonly<Record<string, (line: string, lines: string) => string>> = {
   "before the head": () => "",
   "in the head": (line, lines) => `${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `,
@@ -104,7 +104,7 @@ const endings: Readonly<Record<string, (socket: Socket) => void>> = {
   "half-close": (socket) => socket.end()
 }
 
-it("every connection ends, however and whenever its client stops, and the process can then end", async () => {
+it("the service closes every connection whose client stops in any state of a request, and can then exit", async () => {
   const { port, stop } = await start(shortLimits)
   // The service generates the document for the first request.
   await expect.poll(async () => (await exchangeAll(port, rawRequest(document, [], "HEAD"))).length).toBe(1)
@@ -172,7 +172,7 @@ describe("the limits of a connection", () => {
     await stop()
   })
 
-  it("time limits of a connection do not end a wait for a change, but they end an unread response", async () => {
+  it("the time limits of a connection do not end a request that waits for a change, but close a connection with an unread response", async () => {
     const { port, stop } = await start({ ...shortLimits, timeout: 1_000 })
     onTestFinished(async () => expect(await stop()).toBe(0))
     const makeWait = async (path: string, seconds: number) => {
@@ -192,7 +192,7 @@ describe("the limits of a connection", () => {
     try {
       await change()
       await waitForBlockedQuery(database.sql)
-      // This wait starts while the first one ends with a read of the versions.
+      // This request starts to wait while the service reads the versions for the first request.
       socket.write(await makeWait(`/api/v1/prompts/${large.id}`, 50))
       await setTimeout(1_500)
     } finally {
@@ -203,7 +203,7 @@ describe("the limits of a connection", () => {
     await expect.poll(() => findHeldConnections(port)).not.toContain(socket.localPort)
   })
 
-  it("unread responses of one workspace take at most 64 MiB; then its large responses get 503 until clients disconnect", async () => {
+  it("unread responses of one workspace use at most 64 MiB of memory; further reads of large prompts get 503 until clients disconnect", async () => {
     const { port } = usual
     const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
     const otherAuthorization = `Authorization: Bearer ${other.key.plaintext}`
@@ -234,7 +234,7 @@ describe("the limits of a connection", () => {
     await expect.poll(() => readStatus(request)).toBe(200)
   })
 
-  it("the service reads at most the start of a body that no endpoint reads, sends the response and closes the connection", async () => {
+  it("the service reads at most 512 KiB of a body that no endpoint uses, sends the response and closes the connection", async () => {
     const { port, output } = usual
     const listReads = () => [...output().matchAll(/read (\d+) bytes/g)].map(([, bytes]) => Number(bytes))
     const before = listReads().length
@@ -246,7 +246,7 @@ describe("the limits of a connection", () => {
     expect(listReads().at(-1)).toBeLessThan(512 * 1024)
   })
 
-  it("a connection with more than 100 in-flight requests is closed", async () => {
+  it("the service closes a connection with more than 100 in-flight requests", async () => {
     const { port } = usual
     expect((await exchangeAll(port, pipeline("/healthz", 101))).length).toBeLessThan(101)
     expect((await exchangeAll(port, pipeline("/healthz", 99) + rawRequest("/healthz"))).length).toBe(100)

@@ -16,7 +16,7 @@ const Junk = Schema.Union([
   Schema.String.check(Schema.isPattern(/^[!-~]{0,12}$/)),
   Schema.String
 ])
-/** One of these texts, or seldom any text. */
+/** One of these texts in four of five cases, and otherwise a text of `Junk`. */
 const mostly = (...texts: ReadonlyArray<string>) => {
   const Usual = Schema.Literals(texts)
   return Schema.Union([Usual, Usual, Usual, Usual, Junk])

@@ -1,7 +1,7 @@
 /**
  * A program that serves the API from the migrated database at `DATABASE_URL` until SIGTERM, and then ends when no timer
  * or socket is left. `LIMITS` contains the connection limits as a JSON object. When a connection closes, the program
- * prints how many bytes it has read from it.
+ * prints how many bytes it has read from the connection.
  */
 import { subscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"

@@ -37,7 +37,7 @@ it.each([
     malformedHeader
   ],
   ["with an unknown expectation", withHeaders("Host: a", "Expect: a-miracle"), unknownExpectation]
-])("a request %s gets an error that describes the problem", async (_, request, expected) => {
+])("a request %s gets the error that describes this problem", async (_, request, expected) => {
   expectError(await exchange(port(), request), expected)
 })
 
@@ -58,7 +58,7 @@ it("a request with headers or a target of 15 KB is not rejected because of its s
   expectError(await api.send(`/${padding}`, []), routeNotFound)
 })
 
-it("pipelined requests get their responses in order, even if the last one has an unread body and gets 304", async () => {
+it("pipelined requests get their responses in order, even if the last request has an unread body and gets 304", async () => {
   const ids = Array.from({ length: 49 }, (_, i) => `id-${i}`)
   const requests = ids.map((id, i) => {
     const target = i % 3 === 0 ? `${prompt}?${id}` : "/nowhere"
@@ -78,6 +78,6 @@ it.each([
   ["a malformed body", `GET /docs ${head}Transfer-Encoding: chunked\r\n\r\nx\r\n`, [200]],
   ["a request behind an unread body", `POST /docs ${head}Content-Length: 4\r\n\r\nGET ${next}`, [405]],
   ["a request behind an upgrade", `GET /docs ${head}Connection: Upgrade\r\nUpgrade: b\r\n\r\n${next}`, [200]]
-])("%s gets no response, and the connection closes", async (_, request, statuses) => {
+])("the service closes a connection without a response to %s", async (_, request, statuses) => {
   expect((await exchangeAll(port(), request)).map(({ status }) => status)).toEqual(statuses)
 })
