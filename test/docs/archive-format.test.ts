@@ -40,7 +40,7 @@ effectIt.prop(
   }
 )
 
-it("docs/archive-format.md has one example, which is accepted by an import and returned unchanged by an export", async () => {
+it("an import accepts the only example in docs/archive-format.md, and an export returns the example unchanged", async () => {
   const [example, ...others] = readCodeBlocks("docs/archive-format.md")
     .filter(({ language }) => language === "json")
     .map(({ code }) => JSON.parse(code))

@@ -47,7 +47,7 @@ it.each([
   ["a prompt", "Prompt", "PromptSummary"],
   ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
   ["a version", "Version", "VersionSummary"]
-])("the table of the fields of %s has the fields of %s, and marks those of %s", (name, resource, summary) => {
+])("docs/http-api.md lists %s with the fields of %s, and marks those of %s", (name, resource, summary) => {
   const listFields = (schema: string) =>
     Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)
   const rows = readTable(path, `Fields of ${name}`)

@@ -19,8 +19,8 @@ const greeting = archive.prompts.find(({ title }) => title === "Greeting")!
 const reads = 20
 
 /**
- * On SIGUSR2, the service writes how often each function was called since the last signal. The compilers are off, because
- * they inline small functions, and V8 does not count inlined calls.
+ * On SIGUSR2, the service writes how often each function was called since the last signal. The optimizing compilers are
+ * off, because V8 does not count the calls that they inline.
  */
 const coverage = makeTestDirectory("coverage-")
 const hook =
@@ -64,7 +64,7 @@ const listCalledFiles = async (
 }
 const countReads = () => listCalledFiles(reads, () => service.process.kill("SIGUSR2"))
 
-/** Reads a resolved prompt several times, one read after the other. This read ignores its query. */
+/** Reads a resolved prompt several times, one read after the other. The endpoint ignores the query. */
 const readResolved = async (makeQuery: () => string): Promise<void> => {
   for (let index = 0; index < reads; index++) {
     const url = `${service.url}/api/v1/prompts/${greeting.id}/resolved${makeQuery()}`
@@ -94,7 +94,7 @@ it.each([
       await readResolved(makeQuery)
       return countReads()
     }
-    // The uncounted reads fill the caches. A pause of a busy service empties them, so a count may be wrong.
+    // The uncounted reads fill the caches. If a busy service pauses, it empties the caches, so a count can be wrong.
     await expect.poll(countFiles, { timeout: 20_000 }).toEqual(readWalk(walk))
   }
 )

@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "../..")
 const [index, administration] = ["src/index.ts", "src/administration.ts"]
 const [main, commandLine, service] = ["src/main.ts", "src/runtime/CommandLine.ts", "src/runtime/Service.ts"]
 
-describe("the modules that a program loads", () => {
+describe("the modules that an entry point loads at its start", () => {
   let inputs: Metafile["inputs"]
   beforeAll(async () => {
     const { metafile } = await build({
@@ -19,7 +19,7 @@ describe("the modules that a program loads", () => {
     inputs = metafile.inputs
   })
 
-  /** Returns the modules of `src` that an entry point loads, except those that it loads later with `import()`. */
+  /** Returns the modules of `src` that an entry point loads. Ignores modules that it loads later with `import()`. */
   const listModules = (entry: string): ReadonlyArray<string> => {
     const found = new Set([entry])
     for (const path of found)
@@ -28,7 +28,7 @@ describe("the modules that a program loads", () => {
     return [...found]
   }
 
-  it("an embedder loads at most 8,500 lines, and nothing that writes", () => {
+  it("src/index.ts loads at most 8,500 lines, and no module that writes to the database", () => {
     const modules = listModules(index)
     const lines = modules.map((path) => readFileSync(join(root, path), "utf8").split("\n").length - 1)
     expect(modules.length).toBeGreaterThan(50)
@@ -38,14 +38,14 @@ describe("the modules that a program loads", () => {
     ).toEqual([])
   })
 
-  it("serve loads nothing of MCP, Redis, commands and the embedded database before its configuration needs them", () => {
+  it("serve loads no module of MCP, Redis, the other commands or the embedded database before its configuration needs the module", () => {
     const optional =
       /mcp|[Rr]edis|\/cli\/(Commands\.ts|commands)|embedded\/|WorkspaceStore\.ts|Administration\.ts|ProcessMetrics/
     for (const entry of [commandLine, service])
       expect(listModules(entry).filter((path) => optional.test(path))).toEqual([])
   })
 
-  it("administration.ts loads no code that serves", () => {
+  it("src/administration.ts loads no module that serves requests", () => {
     expect(
       listModules(administration).filter((path) => /inbound\/(http|mcp)|Service\.ts/.test(path))
     ).toEqual([])

@@ -102,7 +102,7 @@ const output = { total: 6, fragments: 3, statuses: [401, 200, 200, 200], isCount
 const success = { code: 0, stdout: `${JSON.stringify(output)}\n`, stderr: "" }
 
 it.each([lowestNode, highestNode])(
-  "createPromptApi of an installed package works under Node %s",
+  "createPromptApi of an installed package serves requests under Node %s",
   async (version) => {
     expect(await run(project, await installNode(version), ["run.js"], env)).toEqual(success)
   },
@@ -110,7 +110,7 @@ it.each([lowestNode, highestNode])(
 )
 
 it.each(["esm", "cjs"] as const)(
-  "createPromptApi bundled by esbuild as %s works in a folder without other files",
+  "createPromptApi bundled by esbuild as %s serves requests from a folder without other files",
   async (format) => {
     const directory = makeTestDirectory("bundle-")
     const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")

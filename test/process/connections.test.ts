@@ -7,13 +7,13 @@ import { makeTestDatabase } from "../support/database/testDatabase.ts"
 import { listWarnings } from "../support/services/logLines.ts"
 import { startService, unlimited } from "../support/services/startService.ts"
 
-// One connection stays free for other workspaces, so only the reads of several workspaces use every connection.
+// The reads of one workspace leave one connection free for other workspaces, so the test needs several workspaces.
 const tenants = [sample(), sample(), sample(), sample()]
 const { name, sql } = makeTestDatabase(tenants.map(({ archive }) => archive))
 const role = freshName()
 const max = 6
 
-// PostgreSQL rejects a further connection of the role, and then a request gets 503 or the log contains a warning.
+// If the service opens more connections, PostgreSQL rejects them, and a request gets 503 or the log contains a warning.
 const createRole = `create role ${role} login connection limit ${max} in role pg_read_all_data, pg_write_all_data`
 beforeAll(() => Effect.runPromise(onServer(createRole)))
 afterAll(() => Effect.runPromise(onServer(`drop role ${role}`)))

@@ -45,8 +45,8 @@ const start = async (overrides: Record<string, string>) => {
   return { service, metricsPort }
 }
 
-// The lines of each request have the canary in every part that the caller chooses. `startObservedService` searches the
-// log, the metrics and the spans for the canary.
+// Each request has the canary in every part that the caller chooses. `startObservedService` searches the log, the
+// metrics and the spans for the canary.
 it("each request is counted once and has one log line without any text of the caller, and each 500 also has a line with its cause", async () => {
   const service = await acquire(runService(() => startObservedService(env)))
   let sentCount = parseRequestLines(service.output()).length

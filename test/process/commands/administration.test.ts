@@ -25,7 +25,7 @@ const waitForStatus = (key: string, status: number) => {
 }
 
 const start = Date.now()
-/** Expects a time to be this many hours after a moment since the start of the tests. */
+/** Expects a time to be this many hours after a moment between the start of the tests and now. */
 const expectHoursFromNow = (text: string, hours: number) => {
   expect(text).toMatch(time)
   const moment = Date.parse(text) - hours * 60 * 60 * 1000
@@ -94,7 +94,7 @@ it("neither the database nor a log line contains a key that a command has issued
         expect(stored.join("\n")).not.toContain(text)
 })
 
-it("keys issue and keys rotate set and print the expiry of a key, and say that it is shown only once", async () => {
+it("keys issue and keys rotate set and print the expiry of a key, and say that the key is shown only once", async () => {
   const { id } = await createWorkspace("Expiring")
   const issue = ["keys", "issue", "--workspace", id, "--user", "eve@example.com", "--name", "Production"]
   const first = await json(...issue, "--expires", "90d")

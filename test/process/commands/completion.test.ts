@@ -7,7 +7,7 @@ it.each([
   ["prompt-retrieval workspaces set Acme --tier so\t", "workspaces set Acme --tier solo"],
   ["prompt-retrieval completion fi\t", "completion fish"]
 ])(
-  "on a terminal, bash completes %j to %s with the script that completion prints",
+  "the script that completion bash prints makes bash complete %j to %s on a terminal",
   async (line, completed) => {
     const source = `source <("${process.execPath}" "${currentProgram}" completion bash)`
     // The function prints the arguments that the command gets.

@@ -48,7 +48,7 @@ it("on a new database, import and workspaces create run the migrations, but impo
     expect(await run(args, await acquire(postgresEnv))).toMatchObject({ code: 0, stderr: "" })
 })
 
-it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
+it("a command on a new embedded database exits with 1, and says that DATABASE_URL is not set and where the database is", async () => {
   const env = { DATA_DIR: makeTestDirectory("data-") }
   const { code, stderr } = await run(["workspaces", "list"], env)
   expect(code).toBe(1)

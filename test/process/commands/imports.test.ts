@@ -133,7 +133,7 @@ it.each<readonly [string, string | Uint8Array]>([
   )
 })
 
-it("import accepts a byte order mark", async () => {
+it("import accepts an archive that begins with a byte order mark", async () => {
   expect(await run(["import", "-"], env, `\ufeff${text}`)).toMatchObject({ code: 0, stderr: "" })
 })
 

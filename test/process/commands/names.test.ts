@@ -30,7 +30,7 @@ it("import of a directory uses PROMPT_RETRIEVAL_WORKSPACE, but import of an arch
   expect(await run(["import", "-", "--workspace", "Acme Inc."], env, twin)).toMatchObject(wrong)
 })
 
-it("workspaces create and workspaces rename warn if another workspace has the name", async () => {
+it("workspaces create and workspaces rename warn if another workspace has the same name", async () => {
   const warning = expect.stringContaining(`workspace ${acme.id} has the name Acme Inc., too`)
   const created = await run(["workspaces", "create", "--name", "Acme Inc."], env)
   const id = created.stdout.trim()

@@ -30,14 +30,14 @@ it.each([[["workspaces", "list"]], [["export"]], [["help"]], [["--version"]], [[
   }
 )
 
-it('the single argument "serve --demo" is no command', async () => {
+it('the command line exits with 2 if "serve --demo" is one argument', async () => {
   expect(await runInShell('"$0" "$@"', "serve --demo")).toMatchObject({ code: 2, stdout: "" })
 })
 
 it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
   const file = join(scratch, "listing")
-  // The file may have one block of 1,024 bytes, and 1,000 bytes are in use. The trap makes Node ignore the signal
-  // that a process gets at the limit.
+  // `ulimit` limits the file to one block of 1,024 bytes, of which 1,000 bytes are in use. The trap makes Node ignore
+  // the signal that a process gets at the limit.
   writeFileSync(file, "x".repeat(1_000))
   expect(await runInShell(`trap "" XFSZ; ulimit -f 1; exec "$0" "$@" >> "${file}"`, "help")).toEqual(
     makeFailure("cannot write to standard output: EFBIG: file too large, write")
@@ -45,7 +45,7 @@ it("a command exits with 1 if stdout is a file into which only a part of the out
   expect(readFileSync(file, "utf8")).toHaveLength(1_024)
 })
 
-it("if keys issue or keys rotate cannot print the key, the error says how to revoke it and when a replaced key ends", async () => {
+it("if keys issue or keys rotate cannot print the new key, the error says how to revoke this key and when the replaced key ends", async () => {
   const describeLost = (id: string) =>
     `${full}; key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
   const failed = await runOnFullDevice("keys", "issue", "--user", "ada@example.com", "--name", "CI")

@@ -56,7 +56,7 @@ it("prompts list shows every prompt of a workspace with more prompts than a page
   expect(await json("list", "--workspace", "Large")).toHaveLength(large.prompts.length)
 })
 
-it("prompts list says that the database may not have responded in time if its statement times out", async () => {
+it("prompts list fails with an error that names a possible timeout if its statement times out", async () => {
   const unlock = await lockTables(env.DATABASE_URL, "prompts")
   const result = await run(["prompts", "list"], env).finally(unlock)
   expect(result).toEqual(makeFailure("the database cannot be reached or did not respond in time"))
@@ -86,7 +86,7 @@ it("prompts resolve prints only the resolved content", async () => {
   expect(await print("resolve", agent.id)).toBe(`${resolved_content}\n`)
 })
 
-it("prompts resolve of a prompt that is too large prints only the error", async () => {
+it("prompts resolve prints only the error if the resolved content is larger than 1 MiB", async () => {
   const [suffix, home] = [fragment("x"), workspace({ name: "Too large" })]
   const fragments = [fragmentBinding(suffix, 1)]
   const large = prompt({ title: "Large", current_content: "x".repeat(2 ** 20), fragments })

@@ -21,7 +21,7 @@ const readPages = async (count: number) => [
 ]
 const waitUntilOk = () => expect.poll(() => readStatus(keys.active.plaintext), { interval: 20 }).toBe(200)
 
-it("while the prompt tables are locked, reads get 503, and requests without access get 401 or 403 before them", async () => {
+it("while the prompt tables are locked, reads time out with 503, but requests without access get 401 or 403 at once", async () => {
   release = await lockTables(api.env.DATABASE_URL, promptTables)
   let hasFailed = false
   const blocked = readPages(100).finally(() => (hasFailed = true))
@@ -39,6 +39,6 @@ it("after the type of a column changes, a running service prepares its statement
   await readPages(50)
   await api.sql("alter table prompts alter column intent type varchar(1000)")
   await waitUntilOk()
-  // A read that waits too long for a connection gets 503, but none gets 500.
+  // A read that waits too long for a connection gets 503, but no read gets 500.
   expect([200, 503]).toEqual(expect.arrayContaining(await readPages(50)))
 })

@@ -61,7 +61,7 @@ it("on SIGTERM, a service returns 503 for /readyz, accepts requests during SHUTD
     status: 200,
     connection: "keep-alive"
   })
-  // The request arrives during SHUTDOWN_GRACE. The lock delays its response until the service refuses connections.
+  // The request arrives during SHUTDOWN_GRACE. The lock delays the response until the service refuses connections.
   const inFlight = sendRequest(service, "/api/v1/prompts?per_page=1")
   await waitUntilRefusing(service)
   await release()
@@ -105,11 +105,11 @@ it("a service treats two signals within 250 ms as one signal, because Ctrl+C und
   expect(await service.stop()).toBe(0)
 })
 
-it("on SIGTERM, a service sends in-flight responses completely, disconnects clients that still read slowly 10 s later, and exits with 0", async () => {
+it("on SIGTERM, a service sends in-flight responses completely, disconnects clients that are still reading after 10 s, and exits with 0", async () => {
   const service = await start()
   const [fast, slow] = [requestLargeResponses(service, 2), requestLargeResponses(service, 8)]
   await Promise.all([once(fast, "readable"), once(slow, "readable")])
-  // After SIGTERM, a connection closes behind the next response that is made.
+  // After SIGTERM, the service closes a connection after the next response that it makes.
   const countResponses = () => service.output().split('"route":"/api/v1/prompts/:id"').length - 1
   await expect.poll(countResponses).toBe(10)
   const stopped = service.stop()
