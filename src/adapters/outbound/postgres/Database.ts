@@ -76,6 +76,8 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
       const onSqlError = makeSqlErrorHandler()
       const makePool = (name: string, maxConnections: number) =>
         makeQuery(config, name, maxConnections, onSqlError, server.setUpSession)
+      const handleSqlErrors = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
+        Effect.catchIf(transaction, isSqlError, onSqlError)
       return Database.of({
         server,
         queryReads: yield* makePool("read", connections.prompts),
@@ -89,13 +91,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
               sql.withTransaction,
               Effect.retry({ times: maxRetries, while: isConcurrencyError, schedule: retryDelay })
             ),
-        handleSqlErrors: <A, E, R>(transaction: Effect.Effect<A, E, R>) =>
-          Effect.catchIf(
-            transaction,
-            // TypeScript cannot subtract `SqlError` from a generic error type.
-            isSqlError as unknown as (error: E) => error is E & SqlError,
-            onSqlError
-          ) as Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
+        handleSqlErrors
       })
     })
   ).pipe(

@@ -2,8 +2,7 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Struct from "effect/Struct"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import type { ChangeOptions } from "../../../../application/ports/WorkspaceStore.ts"
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import {
@@ -148,11 +147,11 @@ export const makeWriter = (
         )
       )
     ).pipe(
-      Effect.catch((error) =>
-        error instanceof DryRunResult
-          ? Effect.succeed(error.value as A)
-          : Effect.fail(toInvalidContent(error as Exclude<typeof error, DryRunResult<A>>))
+      Effect.catchIf(
+        (error): error is DryRunResult<A> => error instanceof DryRunResult,
+        ({ value }) => Effect.succeed(value)
       ),
+      Effect.mapError(toInvalidContent),
       handleSqlErrors
     )
 
@@ -204,9 +203,8 @@ export const makeWriter = (
         return result
       })
       return Effect.retry(run("serializable", options, attempt), {
-        while: (error) => error === WorkspaceLocked
-        // TypeScript cannot remove the handled errors from a union with a generic error type.
-      }) as Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
+        while: (error): error is typeof WorkspaceLocked => error === WorkspaceLocked
+      })
     }
   }
 }
