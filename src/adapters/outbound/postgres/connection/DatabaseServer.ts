@@ -3,8 +3,10 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
 import { makeColumnTypes } from "../driver/ColumnTypes.ts"
+import type { Row } from "../driver/Query.ts"
 import {
   connectTimeoutMs,
   describeSqlError,
@@ -47,12 +49,10 @@ const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as ro
     else current_setting('statement_timeout') end as timeout,
   ${serverIdentity} as server`
 
-interface SetUpRow {
-  readonly is_own: boolean
-  readonly role: string
-  readonly timeout: string
-  readonly server: string
-}
+const decodeSetUp = Schema.decodeUnknownSync(
+  Schema.Struct({ is_own: Schema.Boolean, role: Schema.String, timeout: Schema.String })
+)
+const decodeServer = Schema.decodeUnknownSync(Schema.Struct({ server: Schema.String }))
 
 /**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
@@ -66,10 +66,11 @@ export interface DatabaseServer {
    */
   readonly config: PgClient.PgPoolConfig
   /**
-   * Reports that a connection leads to `server` (see `serverIdentity`). If the previous connection led to a different
-   * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
+   * Reports the server of a connection, which is the column `server` of a row (see `serverIdentity`). If the previous
+   * connection led to a different server, closes all connections, including this one, and fails. New connections must
+   * then lead to the reported server.
    */
-  readonly confirm: (server: string) => Effect.Effect<void, SqlError>
+  readonly confirm: (row: Row | undefined) => Effect.Effect<void, SqlError>
   /**
    * Sets up the session of a connection, and confirms the connection's server. Succeeds with true if statements can be
    * prepared in the session. If the sessions of a pooler have no statement timeout, logs one warning.
@@ -86,17 +87,14 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
   const sockets = new Set<Socket>()
   let current: string | undefined
   let hasWarned = false
-  const confirm = (server: string) =>
-    Effect.suspend(() => {
-      const earlier = current
-      current = server
-      if (earlier === undefined || earlier === server) return Effect.void
-      for (const socket of sockets) socket.destroy(replacedServerError)
-      return Effect.andThen(
-        Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed"),
-        Effect.fail(replacedServerError)
-      )
-    })
+  const confirm = Effect.fnUntraced(function* (row: Row | undefined) {
+    const earlier = current
+    current = decodeServer(row).server
+    if (earlier === undefined || earlier === current) return
+    for (const socket of sockets) socket.destroy(replacedServerError)
+    yield* Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed")
+    return yield* replacedServerError
+  })
   return {
     config: {
       url,
@@ -118,8 +116,8 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
     confirm,
     setUpSession: Effect.fnUntraced(function* (connection) {
       const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
-      const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
-      yield* confirm(server)
+      const { is_own, role, timeout } = decodeSetUp(rows[0])
+      yield* confirm(rows[0])
       if (timeout === "0" && !hasWarned) {
         hasWarned = true
         yield* Effect.logWarning(

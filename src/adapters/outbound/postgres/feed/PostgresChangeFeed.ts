@@ -77,9 +77,6 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     return stateLog.up
   }
 
-  const confirmServer = (rows: PgConnection.Result["rows"]) =>
-    server.confirm((rows[0] as unknown as { readonly server: string }).server)
-
   const onNotification = (payload: string): Effect.Effect<void> => {
     if (payload.startsWith(ownHeartbeatPrefix)) {
       const sentAt: ClockReading = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
@@ -101,7 +98,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     }).pipe(
       Effect.tap(({ rows }) => {
         if (!checkIsUp(state)) isDeaf = true
-        return confirmServer(rows)
+        return server.confirm(rows[0])
       }),
       Effect.repeat(Schedule.spaced(heartbeatInterval))
     )
@@ -125,7 +122,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
       concurrency: 2
     })
     const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
-    yield* confirmServer(rows)
+    yield* server.confirm(rows[0])
     const notifications = yield* listener.listen(channel)
     // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
     // never arrives on a silent connection.

@@ -4,13 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { withSpans } from "../../../../application/observability/Instrumentation.ts"
 import { PromptRepo } from "../../../../application/ports/PromptRepo.ts"
-import {
-  Prompt,
-  type PromptId,
-  PromptNotFound,
-  RepeatedFields,
-  repeatedFieldNames
-} from "../../../../domain/Prompt.ts"
+import { Prompt, PromptNotFound, RepeatedFields, repeatedFieldNames } from "../../../../domain/Prompt.ts"
 import { type PromptReference, toIdRange } from "../../../../domain/PromptName.ts"
 import { PageTooLarge, type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
@@ -160,26 +154,20 @@ const decodeSourceRow = Schema.decodeUnknownSync(
   })
 )
 
-/** Decodes a row of `selectSources` that has its contents. */
-const decodeSource = (row: Row): ResolutionSource => {
+/** Decodes a row of `selectSources`. Fails if the row has no content because it would be too large. */
+const toSource = (row: Row): Result.Result<ResolutionSource, ResolvedTooLarge> => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
-  return {
-    ...source,
-    fragments: contents.map((content, index) => ({
-      content,
-      // The overrides are parsed on each access, because all parsed overrides of a prompt may take much more memory
-      // than their texts.
-      get variable_overrides() {
-        return JSON.parse(overrides[index] ?? "{}")
-      }
-    }))
-  }
+  if (source.bytes > sizes.sourceBytes) return Result.fail(ResolvedTooLarge(source.id))
+  const fragments = contents.map((content, index) => ({
+    content,
+    // The overrides are parsed on each access, because all parsed overrides of a prompt may take much more memory than
+    // their texts.
+    get variable_overrides() {
+      return JSON.parse(overrides[index] ?? "{}")
+    }
+  }))
+  return Result.succeed({ ...source, fragments })
 }
-
-const toSource = (row: Row): Result.Result<ResolutionSource, ResolvedTooLarge> =>
-  (row.bytes as number) > sizes.sourceBytes
-    ? Result.fail(ResolvedTooLarge(row.id as PromptId))
-    : Result.succeed(decodeSource(row))
 
 /** Selects a version. `parent_version_id` is null if the parent is a version of another prompt. */
 export const selectVersion = (

@@ -20,16 +20,16 @@ makeTest(it.live)(
     const isOpen = (connection: PgConnection.PgConnection) =>
       Effect.map(Effect.exit(connection.query("select 1")), Exit.isSuccess)
     const connections = [yield* connect, yield* connect]
-    yield* server.confirm("one")
-    yield* server.confirm("one")
+    yield* server.confirm({ server: "one" })
+    yield* server.confirm({ server: "one" })
     assert.deepStrictEqual(yield* Effect.forEach(connections, isOpen), [true, true])
 
     connections.push(yield* connect)
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(server.confirm("two"))))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(server.confirm({ server: "two" }))))
     assert.deepStrictEqual(yield* Effect.forEach(connections, isOpen), [false, false, false])
 
     const next = yield* connect
-    yield* server.confirm("two")
+    yield* server.confirm({ server: "two" })
     assert.isTrue(yield* isOpen(next))
   }
 )
