@@ -19,7 +19,9 @@ export const keyPrefix = "key_live_"
 /** The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. The plaintext is never stored or logged. */
 export type ApiKey = string & { readonly ApiKey: unique symbol }
 
-/** The SHA-256 hash of a key, as 64 lowercase hexadecimal digits. The hash is stored (specification 5.4). */
+/**
+ * The SHA-256 hash of a key: 64 lowercase hexadecimal digits. Stores contain the hash, not the key (specification 5.4).
+ */
 export const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/u, { message: "must be 64 lowercase hexadecimal digits" })
 ).pipe(Schema.brand("KeyHash"))
@@ -32,7 +34,7 @@ export const KeyRecord = Schema.Struct({
   /** When the key expires; null if it never expires. */
   expires_at: Schema.NullOr(Timestamp),
   owner_must_reset: Schema.Boolean,
-  // `tier` may be a tier that this program does not know.
+  // `tier` can be a tier that this program does not know.
   workspace: Schema.NullOr(
     Schema.Struct({ id: WorkspaceId, tier: Schema.String, billing_status: BillingStatus })
   )
@@ -91,7 +93,7 @@ export const toExpiryTime = (expires_at: Timestamp | null): number =>
 
 const isExpired = (expires_at: Timestamp | null, now: number): boolean => now >= toExpiryTime(expires_at)
 
-/** The times of a key's revocation and expiry; null means never. A key with `revoked_at` never works. */
+/** The times of a key's revocation and expiry; null means never. A key whose `revoked_at` is not null is inactive. */
 export interface KeyLifetime {
   readonly revoked_at: Timestamp | null
   readonly expires_at: Timestamp | null
@@ -102,9 +104,9 @@ export const isActive = ({ revoked_at, expires_at }: KeyLifetime, now: number): 
   revoked_at === null && !isExpired(expires_at, now)
 
 /**
- * Returns the new lifetime of a key that another key replaces. If `endsAt` is after `now`, the key expires at `endsAt`,
- * or at its previous expiry if that is earlier. Otherwise, the key is revoked at `now`, or stays revoked at its
- * previous revocation time.
+ * Returns the new lifetime of a key that another key replaces. If `endsAt` is after `now`, the key expires at `endsAt`
+ * or at its previous expiry, whichever is earlier. Otherwise, the key is revoked at `now`. A key that is already revoked
+ * keeps its revocation time.
  */
 export const endKey = (
   { revoked_at, expires_at }: KeyLifetime,
@@ -140,9 +142,13 @@ export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDu
 
 /**
  * Returns the workspace of a key if the key may use the API at `now` (milliseconds since the epoch). Fails with the
- * first error that applies: `KeyRevoked` if the key is revoked or expired, `OwnerMustReset` if its owner must reset the
- * password, `NoOrganization` if it has no workspace, `ApiNotAllowed` if the workspace's tier does not include the API,
- * `Disputed` or `PastDue` if its billing status is not `active`.
+ * first error that applies:
+ *
+ * - `KeyRevoked` if the key is revoked or expired.
+ * - `OwnerMustReset` if the key's owner must reset the password.
+ * - `NoOrganization` if the key has no workspace.
+ * - `ApiNotAllowed` if the workspace's tier does not include the API.
+ * - `Disputed` or `PastDue` if the workspace's billing status is not `active`.
  */
 export const authorize = (
   { revoked, expires_at, owner_must_reset, workspace }: KeyRecord,

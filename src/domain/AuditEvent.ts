@@ -14,7 +14,7 @@ export const AuditEvent = Schema.Struct({
   action: Schema.String,
   /** The workspace that was changed or exported, or that has the key. Null if there is no workspace, as for a user. */
   workspace_id: Schema.NullOr(WorkspaceId),
-  /** The workspace's earlier name, the user's email, the key's id, or the source of the import or edit. */
+  /** The workspace's name before the event, the user's email, the key's id, or the source of the import or edit. */
   subject: Schema.String,
   /** Further facts, such as the new values of the fields that changed. */
   details: Schema.JsonObject

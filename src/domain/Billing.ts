@@ -19,8 +19,8 @@ export const paidTiers: ReadonlyArray<string> = ["solo", "team"] satisfies Reado
 const freeHistoryMs = 7 * 24 * 60 * 60 * 1000
 
 /**
- * Returns the earliest creation time of the versions that a tier can see (specification 4.4): `undefined` (no limit) on
- * Solo and Team, and 7 days before `now` on any other tier. `now` is in milliseconds since the epoch.
+ * Returns the earliest creation time of the versions that a workspace of this tier can read (specification 4.4). The
+ * time is 7 days before `now`, or `undefined` (no limit) for Solo and Team. `now` is in milliseconds since the epoch.
  */
 export const historyCutoff = (tier: string, now: number): Timestamp | undefined =>
   paidTiers.includes(tier) ? undefined : toTimestamp(now - freeHistoryMs)

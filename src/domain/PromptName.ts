@@ -29,7 +29,7 @@ export type PromptName = typeof PromptName.Type
 
 /**
  * The id or the name of a prompt in a workspace. A text in the form of a UUID, in uppercase or lowercase letters, is
- * always an id. Only a prompt that is not archived has a name.
+ * always an id. An archived prompt has no name.
  */
 const PromptReference = Schema.Union([inAnyCase(PromptId), PromptName])
 export type PromptReference = typeof PromptReference.Type
@@ -80,7 +80,7 @@ export const toIdRange = (digits: string) => ({
   last: toUuid(digits.padEnd(32, "f"))
 })
 
-/** States which names belong to a prompt of a workspace. Archived prompts have no names and are ignored here. */
+/** The ownership of a prompt's names. Archived prompts have no names, so the fields ignore archived prompts. */
 interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean
@@ -98,7 +98,7 @@ export const toName = (
   return `${slug}-${owns_digits ? id.slice(0, 8) : toDigits(id)}`
 }
 
-/** The fields of a prompt that decide which names it has. */
+/** The fields of a prompt that determine its names. */
 interface NameablePrompt {
   readonly id: PromptId
   readonly title: string

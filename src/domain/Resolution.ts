@@ -92,7 +92,7 @@ export const fillSlots = (content: string, values: Readonly<Record<string, strin
 
 const separator = "\n\n"
 
-/** Returns `bytes` of a prompt, or the bytes of its contents if the store does not give `bytes`. */
+/** Returns a prompt's `bytes`. If `bytes` is undefined, counts the bytes of the contents without the overrides. */
 export const countSourceBytes = ({ current_content, fragments, bytes }: PromptContents): number =>
   bytes ??
   fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))

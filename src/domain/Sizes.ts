@@ -1,7 +1,7 @@
 /**
  * The maximum sizes of the values of a workspace. These sizes limit the size of every response. Imports reject larger
  * values, and the database schema enforces the same limits. The exceptions are `sourceBytes`, `pageSourceBytes` and the
- * size of resolved content, checked on reads (docs/limits.md).
+ * size of resolved content, which reads check (docs/limits.md).
  */
 export const sizes = {
   /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */
@@ -26,7 +26,7 @@ export const sizes = {
   contentSlots: 10_000
 } as const
 
-/** Returns true if a text has at most `sizes.nameLength` characters. A huge text is not split, to save memory. */
+/** Returns true if a text has at most `sizes.nameLength` code points. Does not split a huge text, to save memory. */
 export const fitsName = (text: string): boolean =>
   text.length <= 2 * sizes.nameLength && [...text].length <= sizes.nameLength
 
@@ -36,7 +36,7 @@ export const maxInt32 = 2147483647
 
 const countTextBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
 
-/** Returns the length of a number when written without an exponent. */
+/** Returns the number of bytes of a number that is written without an exponent. */
 const countNumberBytes = (number: number): number => {
   const [mantissa = "", exponent] = String(number).split("e")
   if (exponent === undefined) return mantissa.length

@@ -39,7 +39,7 @@ export const parseTime = (text: string): number => {
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/** Parses a time with `parseTime`, and converts the result to a Timestamp. Throws a RangeError for any other text. */
+/** Parses a time with `parseTime` and converts it to a Timestamp. Throws a RangeError if `parseTime` returns NaN. */
 export const normalizeTime = (text: string): Timestamp => toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */

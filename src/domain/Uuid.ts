@@ -26,5 +26,5 @@ export const inAnyCase = <Id extends string>(id: Schema.Codec<Id, string>): Sche
 
 const decodeUuid = Schema.decodeUnknownResult(inAnyCase(Uuid))
 
-/** Parses a UUID with dashes, without braces, in any case. Returns it in lowercase, or `undefined` for other text. */
+/** Parses a UUID with dashes, in any letter case. Returns its canonical form, or `undefined` for any other text. */
 export const parseUuid = (text: string): string | undefined => Result.getOrUndefined(decodeUuid(text))

@@ -17,7 +17,7 @@ export const VersionNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, max
   .annotate({ description: "Number of the version, starting at 1 for each prompt." })
 export type VersionNumber = typeof VersionNumber.Type
 
-/** A JSON object with any members. The schema does not check its values, because PostgreSQL stores only JSON. */
+/** A JSON object with any members. Does not check the values of the members, because PostgreSQL stores only JSON. */
 const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.Json>).annotate({
   description: "Free-form JSON object."
 })

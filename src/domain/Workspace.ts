@@ -80,7 +80,7 @@ const Content = makeText(sizes.contentBytes).check(
   )
 )
 
-/** A JSON object of any structure that PostgreSQL can store and that does not exceed `sizes`. */
+/** A JSON object with any members that PostgreSQL can store, within the limits in `sizes`. */
 const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   Schema.makeFilter((map: object) => {
     const problem = findJsonProblem(map)

@@ -6,7 +6,7 @@ import type { Folder, Fragment, WorkspacePrompt, WorkspaceTag } from "./Workspac
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   /** One more than the largest of `current_version` and the numbers of the prompt's versions. */
   readonly next_version: number
-  /** The id of the current version or, if it does not exist, of the last version; null without versions. */
+  /** The id of the current version or, if that version does not exist, of the last version; null without versions. */
   readonly parent_version_id: VersionId | null
 }
 
@@ -49,7 +49,9 @@ export interface ContentEdit {
 export const isEmptyEdit = ({ importedStates: _, ...changes }: ContentEdit): boolean =>
   Object.values(changes).flat().length === 0
 
-/** A problem. Its `path` is the path of a value, such as `prompts[3].versions[0].created_at`, or of a file. */
+/**
+ * A problem. `path` locates the value that has the problem, such as `prompts[3].versions[0].created_at`, or the file.
+ */
 export interface Problem {
   readonly path: string
   readonly message: string
