@@ -37,7 +37,7 @@ interface RotationTimes {
 }
 
 interface FileImportOptions extends ChangeOptions {
-  /** If true, the import undoes the edits that were made in the workspace since the latest import. */
+  /** True to undo the edits that were made in the workspace since the latest import. */
   readonly overwrite?: boolean
 }
 
@@ -65,7 +65,10 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return workspace
       }),
 
-      /** Issues a key to the user with this email. Adds a missing user. Without `expiresAt`, the key never expires. */
+      /**
+       * Issues a key to the user with this email, and adds the user if needed. Without `expiresAt`, the key never
+       * expires.
+       */
       issueKey: Effect.fnUntraced(function* (
         workspace: WorkspaceId,
         email: string,
@@ -121,7 +124,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
         // The files are parsed before the edit, because the store holds a lock during an edit and may repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
-        // `planImport` is a pure function and makes an id for each new prompt, so it gets a synchronous function.
+        // `planImport` makes ids without running an effect, so `newId` is a synchronous function.
         const planOptions = { ...options, now: yield* now, newId: uuidV7Unsafe }
         let latest: ImportPlan | undefined
         const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {

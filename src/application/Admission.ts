@@ -56,16 +56,16 @@ const registerRejectionCounter = (scope: RateLimitScope) =>
 
 const countRejection = { key: registerRejectionCounter("key"), process: registerRejectionCounter("process") }
 
-/** The minimum time between two marks of one key as used, in milliseconds. */
+/** The minimum time between two marks of one key, in milliseconds. A mark records that a key was used. */
 const markIntervalMs = 60_000
 
-/** Returns true if a mark is less than a minute away from `now`. The mark may be later, if the clock was set back. */
+/** Returns true if a mark is less than a minute away from `now`. After the clock is set back, marks are later. */
 const isRecent = (mark: number | undefined, now: number): boolean =>
   mark !== undefined && Math.abs(now - mark) < markIntervalMs
 
 /**
  * Makes a function that marks a key as used, unless the key has a recent mark. The function remembers the marks of about
- * two minutes. Only admitted requests make marks, so the limit of the process bounds the memory.
+ * two minutes. Only admitted requests make marks, so the process's rate limit bounds the number of remembered marks.
  */
 const makeMarkUsed = (keys: KeyStore["Service"]): KeyStore["Service"]["markUsed"] => {
   let marks = new Map<ApiKeyId, number>()
@@ -97,9 +97,9 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
     }
 
     /**
-     * Counts the request against both limits, or against neither if one of them rejects the request. While the process's
-     * limit is exhausted, no shared counter is queried. The error then names the key's limit if this limit is also known
-     * to be exhausted; otherwise it names the process's limit.
+     * Counts the request against both limits, or against neither limit if one of the limits is exhausted. While the
+     * process's limit is exhausted, does not query a shared counter. The error then names the key's limit only if this
+     * process knows that the key's limit is exhausted too.
      */
     const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
       if (limiter.isExhausted("process", perProcess, now))
@@ -114,7 +114,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       markUsed(key, now)
     })
 
-    /** True once the phase `starting` has ended. This phase never returns, so the phase is then not checked again. */
+    /** True once the phase `starting` has ended. The phase never starts again, so `admit` no longer checks the phase. */
     let hasStarted = false
 
     const admit = Effect.fnUntraced(function* (

@@ -12,7 +12,7 @@ export const InternalError = { _tag: "InternalError" } as const
  * Converts the cause of a failed read or request to an error. If the cause is a defect, logs the cause, because the
  * error has no details. If the cause is an interruption, returns `Unavailable`, because the service is shutting down.
  *
- * @param requestId the id of the request in the log line, if the caller got an id
+ * @param requestId the id of the request, for the log line; undefined if the request has no id
  */
 export const toError = <E>(
   cause: Cause.Cause<E>,

@@ -25,7 +25,7 @@ import { withSpans } from "./observability/Instrumentation.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-/** The maximum size of the resolved items of a response as JSON, in bytes. The other 128 bytes are for the envelope. */
+/** The maximum size of the resolved items of a response as JSON, in bytes. The envelope takes at most 128 bytes. */
 const maxPageBytes = sizes.contentBytes - 128
 
 /** Logs the ids of prompts whose resolved content is too large. */
@@ -136,9 +136,9 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
       }),
 
       /**
-       * Resolves up to 100 prompts in the given order. Leaves out texts that no prompt has as its id or name. Also
-       * leaves out a prompt that is too large on its own, and logs its id. Fails if the JSON of all prompts together
-       * would exceed `sizes.contentBytes`.
+       * Resolves up to 100 prompts in the given order. Leaves out a text that is not the id or the name of a prompt.
+       * Also leaves out a prompt that is too large on its own, and logs its id. Fails if the JSON of all prompts
+       * together would exceed `sizes.contentBytes`.
        */
       getManyResolved: (caller: Caller, texts: ReadonlyArray<string>) => {
         const parsed = texts.map(parsePromptReference)
@@ -205,8 +205,8 @@ export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Ef
 
 /**
  * The maximum number of reads of a workspace that run at the same time. The result of a read may take 8 MiB of memory
- * until the result is encoded. A smaller number lets fewer lookups share a statement. With 8, a cold read takes 1.3
- * times the CPU time.
+ * until the result is encoded. A smaller number lets fewer lookups share a statement. With a maximum of 8 reads, a cold
+ * read takes 1.3 times the CPU time.
  */
 const readsPerWorkspace = 12
 
@@ -214,7 +214,7 @@ type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) =>
 
 /**
  * Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. The
- * scope of the permits never closes, because a host may use a handler longer than the layer of its services.
+ * scope of the permits never closes, because a host may still use a handler after the layer of its services has closed.
  *
  * @internal
  */

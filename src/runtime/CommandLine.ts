@@ -52,7 +52,7 @@ const toCommandError = Effect.fnUntraced(function* (
 const makeCommandOperations = (config: ServiceConfig): CommandOperations["Service"] => {
   const explainErrors = <A, R>(operation: Effect.Effect<A, RuntimeError, R>) =>
     Effect.catch(operation, (error) =>
-      // The logger writes its lines in the next turn of the event loop, before the error is printed.
+      // Waits one turn of the event loop, in which the logger writes its lines, so that the error is printed last.
       Effect.andThen(
         Effect.promise(() => setImmediate()),
         Effect.flip(toCommandError(error, config))
@@ -79,8 +79,8 @@ const makeCommandOperations = (config: ServiceConfig): CommandOperations["Servic
 }
 
 /**
- * Runs a command line and returns its exit code. The usual command lines of `serve` load neither the parser nor the
- * modules of other commands, which saves 6 MiB of memory.
+ * Runs a command line and returns its exit code. `serve` and `serve --demo` load neither the parser nor the modules of
+ * other commands, which saves 6 MiB of memory.
  */
 const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const [command, flag, ...others] = args

@@ -23,7 +23,7 @@ export const withSpans = <Service extends object>(name: string, service: Service
   return Effect.map(checkIsTraced, (isTraced) => (isTraced ? Object.fromEntries(methods()) : service))
 }
 
-/** The context for metrics. It is empty, so Effect uses its process-wide registry of metrics. */
+/** The context for metrics. The context is empty, so Effect uses its process-wide registry of metrics. */
 export const metricRegistry = Context.empty()
 
 /** Registers a counter and sets it to 0, so that rates include the first increment. */

@@ -7,7 +7,10 @@ const repeatIntervalNanos = 60_000_000_000n
 /** Maximum number of different messages that are logged per minute. */
 const maxMessages = 10
 
-/** Returns a function that logs a message, unless it or `maxMessages` other messages were logged in the last minute. */
+/**
+ * Returns a function that logs a message, unless the same message or `maxMessages` other messages were logged in the
+ * last minute.
+ */
 export const makeRepeatingLog = (
   log: (message: string) => Effect.Effect<void>
 ): ((message: string) => Effect.Effect<void>) => {

@@ -14,7 +14,7 @@ export interface StateLog {
  * a failure logs nothing.
  *
  * @param messages `failed` is logged as a warning, followed by the reason. `restored`, if given, is logged as info.
- * @param gauge is set to 1 or 0 by each report
+ * @param gauge each report sets the gauge: to 1 if the dependency works, otherwise to 0
  */
 export const makeStateLog = (
   { failed, restored }: { readonly failed: string; readonly restored?: string },

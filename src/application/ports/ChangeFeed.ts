@@ -10,7 +10,10 @@ export interface ClockReading {
   readonly wall: number
 }
 
-/** If a process is not seen to run for a longer time, in milliseconds, it has paused, and may have missed changes. */
+/**
+ * The maximum time between two observations of a running process, in milliseconds. If the time is longer, the process
+ * has paused, and may have missed changes.
+ */
 export const minPauseMs = 500
 
 /** Receives the workspace whose revision has increased, or `undefined` if several workspaces may have changed. */
@@ -19,8 +22,8 @@ export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
  * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down,
- * changes may go unnoticed. The state of the feed is data, because every read uses it: see `checkIsUp` and
- * `revisionOf`.
+ * changes may go unnoticed. The state of the feed is in fields instead of methods, because every read uses the state
+ * (`checkIsUp`, `revisionOf`).
  */
 export class ChangeFeed extends Context.Service<
   ChangeFeed,
@@ -32,13 +35,13 @@ export class ChangeFeed extends Context.Service<
     /** The revisions of the workspaces that have changed since `globalRevision`. */
     readonly revisions: ReadonlyMap<string, number>
     /**
-     * The feed is up until one of the clocks reaches the end of the lease or the process pauses. Each contact with the
-     * database renews the lease. `undefined` if the feed is known to be down.
+     * The end of the time for which the feed is up. The feed goes down earlier if the process pauses. Each contact with
+     * the database renews the lease. `undefined` if the feed is known to be down.
      */
     readonly lease: ClockReading | undefined
     /**
-     * The last moment at which the process was seen to run. A timer of the feed updates it, and so does `checkIsUp`,
-     * because the timers of a busy process are late.
+     * The last moment at which the process was seen to run. A timer of the feed updates this moment. `checkIsUp` also
+     * updates this moment, because the timers of a busy process are late.
      */
     readonly running: { monotonic: number; wall: number }
     /**

@@ -24,7 +24,7 @@ export interface PromptFilter {
   readonly type?: PromptType | undefined
 }
 
-/** A prompt that is not archived, with the shortest name that belongs to it (`toName`). */
+/** A prompt that is not archived, with its shortest name (`toName`). */
 export interface NamedPrompt {
   readonly id: PromptId
   readonly name: string
@@ -36,18 +36,18 @@ export interface NamedPrompt {
 export interface FoundSource {
   /** The position of the prompt among the requested prompts, counted from 0. */
   readonly index: number
-  /** The shortest name that belongs to the prompt (`toName`). An archived prompt has no valid name. */
+  /** The shortest name of the prompt (`toName`). The name of an archived prompt is not valid. */
   readonly name: string
   readonly source: Result.Result<ResolutionSource, ResolvedTooLarge>
 }
 
 /**
- * Port: reads the prompts of a workspace. Every method sees only the given workspace. Prompts of other workspaces are
- * not found, their folders and tags match no prompt, and their fragments are left out.
+ * Port: reads the prompts of a workspace. Every method sees only the given workspace. A prompt of another workspace is
+ * not found, a folder or tag of another workspace matches no prompt, and a fragment of another workspace is left out.
  *
  * A name is looked up among the prompts that are not archived. If several prompts have the same slug, the slug alone
- * denotes the prompt with the smallest `created_at`, then id. Digits after the slug select, of these prompts, the
- * smallest id that starts with them. The time of a lookup does not depend on the number of prompts.
+ * denotes the oldest prompt (by `created_at`, then id). A slug with digits denotes the prompt with this slug and the
+ * smallest id that starts with the digits. The time of a lookup does not depend on the number of prompts.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,

@@ -85,7 +85,9 @@ export interface ImportResult {
 
 /** Options of an import or an edit. */
 export interface ChangeOptions {
-  /** If true, the change is made and rolled back (a dry run). A dry run waits for the same locks as a real change. */
+  /**
+   * True for a dry run, which makes the change and rolls it back. A dry run waits for the same locks as a real change.
+   */
   readonly dryRun?: boolean
   /** Where the content comes from, for the audit log. The default is `unknown`. */
   readonly source?: string
@@ -118,7 +120,8 @@ export class WorkspaceStore extends Context.Service<
       changes: { readonly [Field in "name" | "tier" | "billing_status"]?: Workspace[Field] | undefined }
     ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
     /**
-     * Deletes a workspace with its content and keys, but no user. Also returns the numbers of deleted prompts and keys.
+     * Deletes a workspace with its content and keys, but no user. Returns the workspace and the numbers of deleted
+     * prompts and keys.
      */
     readonly deleteWorkspace: (
       workspace: WorkspaceId
@@ -153,7 +156,7 @@ export class WorkspaceStore extends Context.Service<
       owner: { readonly email: string; readonly newUserId: UserId },
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
-    /** Revokes a key, even without a workspace, and returns the key. A revoked key keeps its revocation time. */
+    /** Revokes a key, which may have no workspace, and returns the key. An earlier revocation keeps its time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames

@@ -33,7 +33,7 @@ export const databaseLayer = Database.layer
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.makeLayer()
 
-/** The address of the API, the rate limits, the server that counts them, and the time limit of known responses. */
+/** The address of the API, the rate limits, the server that counts requests, and the maximum age of known responses. */
 interface ServiceSettings extends AddressSettings {
   /** The URL of a Redis server. If undefined, each process counts requests alone. */
   readonly redisUrl: Redacted.Redacted | undefined
@@ -103,6 +103,6 @@ export const ownStoresLayer = (
     Layer.provideMerge(Lifecycle.serving),
     Layer.provideMerge(Layer.succeed(Address, {})),
     Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
-    // This feed is always down.
+    // This feed is always down, so nothing is cached.
     Layer.provideMerge(Layer.sync(ChangeFeed, () => new FeedState(0)))
   )

@@ -6,7 +6,7 @@ import {
 
 const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
 
-/** Formats a valid URL of PostgreSQL for logs, without password and parameters. */
+/** Formats the valid URL of a PostgreSQL server for logs, without password and parameters. */
 export const describeDatabaseUrl = (text: string): string => {
   const { host, port, database, user } = parseConnectionUrl(text) as ConnectionUrl
   const credentials = user === undefined ? "" : `${encodeURIComponent(user)}@`

@@ -10,7 +10,7 @@ import type { ServiceConfig } from "../config/Config.ts"
 
 /** A log line as a flat object: `time`, `level` and `msg`, then the fields, then `err` if there is an error. */
 interface LogEntry {
-  /** ISO 8601, UTC. */
+  /** When the line was logged, in ISO 8601 and UTC. */
   time: string
   level: string
   msg: string
@@ -60,7 +60,7 @@ export const formatPretty = ({ time, level, msg, err, ...fields }: LogEntry): st
   return err === undefined ? line : `${line}\n${err}`
 }
 
-/** While the stream holds more unread bytes than this, lines are dropped. */
+/** The maximum number of unread bytes in the stream. While the stream holds more, the logger drops lines. */
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**

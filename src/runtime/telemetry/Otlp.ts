@@ -11,7 +11,7 @@ import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
 import * as Semaphore from "effect/Semaphore"
 
-/** The defaults of some of OpenTelemetry's environment variables. */
+/** This program's values for environment variables of OpenTelemetry that are not set. */
 const defaults = {
   OTEL_SERVICE_NAME: "prompt-retrieval",
   OTEL_TRACES_EXPORTER: "otlp",
@@ -21,14 +21,14 @@ const defaults = {
 /** OpenTelemetry's default of `OTEL_EXPORTER_OTLP_TIMEOUT`, in milliseconds. */
 const defaultTimeoutMs = 10_000
 
-/** The maximum number of exports that wait for the collector. Further exports are dropped. */
+/** The maximum number of in-flight exports. One of these exports is sent, and the others wait for their turn. */
 const maxExports = 8
 
 /**
  * The client of the exporters. Effect's exporters start an export for each full batch of spans and wait without a time
- * limit, so a collector that never responds would fill the memory. This client sends one request at a time, and drops
- * an export after `OTEL_EXPORTER_OTLP_TIMEOUT` or if `maxExports` exports wait. A dropped export gets a 200 response,
- * because an exporter stops for a minute after an error.
+ * limit, so a collector that never responds would fill the memory. This client sends one export at a time. It drops an
+ * export that takes longer than `OTEL_EXPORTER_OTLP_TIMEOUT`, and an export that starts while `maxExports` exports are
+ * in flight. A dropped export gets a 200 response, because an exporter stops for a minute after an error.
  */
 const limitedClient = Layer.effect(
   HttpClient.HttpClient,

@@ -28,7 +28,7 @@ const registerBuildInfo = (): void => {
   }).updateUnsafe(1, metricRegistry)
 }
 
-/** The sampling interval of the event loop delay. Node adds the interval to every sample. */
+/** The sampling interval of the event loop delay, in milliseconds. Node adds the interval to every sample. */
 const resolutionMs = 20
 
 /** Converts a sample to seconds without the sampling interval. The mean of no samples is NaN, which becomes 0. */
