@@ -15,7 +15,10 @@ export class CommandOperations extends Context.Service<
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError>
-    /** Opens the database until the scope closes. Migrates the schema if `migrate` is true; else it must be current. */
+    /**
+     * Opens the database until the scope closes. If `migrate` is true, migrates the schema; otherwise, fails if the
+     * schema is not current.
+     */
     readonly openUseCases: (
       migrate: boolean
     ) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>

@@ -55,7 +55,7 @@ const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h"
 
 /**
  * Converts `help COMMAND`, and a command line with `--help`, to the words of the command and `--help`. If the command
- * does not exist, leaves out `--help`, so that the parser reports the unknown word instead of printing the help of the
+ * does not exist, omits `--help`, so that the parser reports the unknown word instead of printing the help of the
  * parent command.
  */
 const replaceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -68,9 +68,10 @@ const replaceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 }
 
 /**
- * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, and 2 for wrong usage. With
- * `--detailed-exitcode`, 2 can also mean that an import changes something. Requested help and the version go to stdout.
- * A failure is reported on stderr. If `--json` is given, the report is one line of JSON.
+ * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, and 2 for wrong usage. The
+ * code is also 2 if an import with `--detailed-exitcode` changes something, or if `check` finds changes that can break
+ * applications. Prints requested help and the version to stdout, and a failure to stderr. With `--json`, the failure is
+ * one line of JSON.
  */
 export const runCommandLine = Effect.fnUntraced(
   function* (args: ReadonlyArray<string>) {

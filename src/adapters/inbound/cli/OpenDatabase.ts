@@ -25,7 +25,10 @@ export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
   return { ...Context.get(useCases, Administration), prompts: Context.get(useCases, Prompts) }
 })
 
-/** Returns the id of the only candidate. Fails with `notFound` if there is none, or with the ids of several. */
+/**
+ * Returns the id of the only candidate. Fails with `notFound` if there is no candidate, and with the ids if there are
+ * several.
+ */
 const requireOne = <Id extends string, E>(
   kind: "workspaces" | "keys",
   name: string,
@@ -50,7 +53,7 @@ export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migr
 })
 
 /**
- * Returns the use cases, and the id of a key that is given by its id or name. A name is looked up among the keys of the
+ * Returns the use cases, and the id of a key that is given by its id or name. Looks up a name among the keys of the
  * workspace that are neither revoked nor expired. Does not check that a given id exists.
  */
 export const openKey = Effect.fnUntraced(function* ({
@@ -73,7 +76,7 @@ export const openKey = Effect.fnUntraced(function* ({
   return { ...database, id: yield* requireOne("keys", key, named, KeyNotFound) }
 })
 
-/** Returns `prompts`, and the operator as a caller of the highest tier, who sees every version. */
+/** Returns `prompts`, and a caller of the highest tier for the operator, so that the operator sees every version. */
 export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
   const { prompts, id } = yield* openWorkspace(workspace)
   const operator: Caller = { workspaceId: id, tier: "team" }
@@ -82,7 +85,8 @@ export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
 
 /**
  * Returns what `openPrompts` returns, and the id or name by which a prompt is read. If `prompt` is neither an id nor a
- * name, `prompt` is a title. The prompt is then looked up by the slug of the title, and must have this title.
+ * name, `prompt` is a title. In this case, looks up the prompt by the slug of the title, and fails if the prompt has
+ * another title.
  */
 export const openPrompt = Effect.fnUntraced(function* ({
   workspace,

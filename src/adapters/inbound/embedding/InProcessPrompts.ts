@@ -99,7 +99,7 @@ const readPageParameters = makeReader(PageQuery)
 const requireValue = <A>(value: A | undefined, rule: string): Effect.Effect<A, InvalidParameter> =>
   value === undefined ? Effect.fail(InvalidParameter(rule)) : Effect.succeed(value)
 
-// A host written in plain JavaScript may pass any value.
+// The parsers check the types of values, because a host in plain JavaScript can pass any value.
 
 const parseCaller = (caller: HostCaller) => {
   const { workspaceId, tier } = caller ?? {}

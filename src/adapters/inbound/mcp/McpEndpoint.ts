@@ -14,11 +14,11 @@ import { makeServerFactory } from "./PromptServer.ts"
 
 /** Maximum number of JSON values in a message. The MCP package may need seconds to check a larger message. */
 const maxValues = 2_000
-/** The number of calls of a workspace that run at the same time. A call may resolve a whole page of prompts. */
+/** Maximum number of calls of one workspace that run at the same time. A call may resolve a whole page of prompts. */
 const callsPerWorkspace = 2
 /** Maximum length of the id of a message. Every response repeats the id. */
 const maxIdLength = 100
-/** Maximum size of an error whose texts are not truncated, in bytes. */
+/** The size of an error, in bytes, above which the endpoint truncates the error's texts. */
 const maxErrorBytes = 512
 const maxBodyBytes = 1024 * 1024
 const path = "/mcp"
@@ -36,10 +36,10 @@ const methodNotAllowed = { ...describeError(MethodNotAllowed), headers: { allow:
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 
 /**
- * Returns true if a request with this `Origin` may be served. The `Origin` of this machine and of the service's own
- * pages is allowed. A request without `Origin` is allowed, because browsers send `Origin` with every POST. `Host` is
- * not compared with `Origin`, because an attacker can point the host name of a web page to this machine. Both headers
- * then have this name.
+ * Returns true if the endpoint accepts a request with this `Origin`: an origin of this machine, the origin of the
+ * service's own pages, or none. A request without `Origin` is not from a browser, because browsers send `Origin` with
+ * every POST. The check ignores `Host`, because an attacker can point the host name of a web page to this machine. Both
+ * headers then have this name.
  */
 export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
   if (origin === undefined || origin === publicOrigin) return true
@@ -119,9 +119,9 @@ const makeResponse = (
 })
 
 /**
- * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. The checks of a request
- * run in this order: method, origin, admission as in the HTTP API, body. Then the caller is checked again, because the
- * key may have been revoked while the body arrived.
+ * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open for later messages. The
+ * checks of a request run in this order: method, origin, admission as in the HTTP API, body. Then the endpoint checks
+ * the caller again, because the key may have been revoked while the body arrived.
  */
 export const makeMcpEndpoint = Effect.gen(function* () {
   const admission = yield* Admission

@@ -9,7 +9,7 @@ import { type ApiError, errors } from "../contract/Errors.ts"
 import { type CallError, makeInvalidParams, shorten } from "./CallErrors.ts"
 
 const pageSize = 20
-/** The number of prompts of a page that are resolved at the same time. */
+/** Maximum number of prompts of a page that are resolved at the same time. */
 const concurrency = 2
 /** Maximum number of slots of a prompt. A prompt with more slots cannot be read through MCP. */
 const maxSlots = 1_000
@@ -21,7 +21,7 @@ const wrongCursor = makeInvalidParams("cursor must be the nextCursor of a page")
 /** The parameters or the result of a call, or the arguments of a prompt. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Returns an error unless there is exactly one argument for each slot, and each argument is a text. */
+/** Returns an error if a slot has no argument, if an argument is not a string, or if an argument belongs to no slot. */
 const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): ProtocolError | undefined => {
   const wrong = [...slots].find((slot) => typeof values[slot] !== "string")
   if (wrong !== undefined) return makeInvalidParams(`Missing argument, or not a string: ${shorten(wrong)}`)
@@ -29,7 +29,7 @@ const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): Pr
   return unknown === undefined ? undefined : makeInvalidParams(`Unknown argument: ${shorten(unknown)}`)
 }
 
-/** Returns true if the state of a prompt prevents its reads, for example because the prompt is too large. */
+/** Returns true for an error that means that a prompt exists but cannot be read, such as `ResolvedTooLarge`. */
 const isUnreadable = ({ _tag }: ApiError): boolean =>
   errors[_tag].subject === "workspace" && _tag !== "PromptNotFound"
 
@@ -48,7 +48,10 @@ export const makePromptCatalog = Effect.gen(function* () {
       }))
     )
 
-  /** Returns the list entry of a prompt. A prompt that cannot be read has no arguments. A deleted prompt has no entry. */
+  /**
+   * Returns the list entry of a prompt. The entry of an unreadable prompt has no arguments. A deleted prompt has no
+   * entry.
+   */
   const listPrompt = (caller: Caller, { id, name, title, description }: NamedPrompt) =>
     resolve(caller, id).pipe(
       Effect.map(({ slots }) => (slots.size > maxSlots ? [] : [...slots])),

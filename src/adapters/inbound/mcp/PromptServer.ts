@@ -17,14 +17,20 @@ const options = {
   cacheHints: { "prompts/list": listHint, "tools/list": listHint }
 }
 
-/** Accepts all parameters. The methods check them, because the MCP package's errors about parameters can be long. */
+/**
+ * Accepts all parameters. The methods check the parameters instead, because the MCP package's errors about parameters
+ * can be long.
+ */
 const anyParams = {
   "~standard": { version: 1, vendor: "none", validate: (value: unknown) => ({ value }) }
 } as const
 
 type Method = (caller: Caller, params: JsonObject) => Effect.Effect<JsonObject, CallError>
 
-/** Makes a factory of MCP servers. A server responds to one request, whose caller and id are in `authInfo`. */
+/**
+ * Makes a factory of MCP servers. Each server responds to one request. `authInfo` has the caller and the id of the
+ * request.
+ */
 export const makeServerFactory = Effect.gen(function* () {
   const { list, get } = yield* makePromptCatalog
   const gate = yield* ReadGate

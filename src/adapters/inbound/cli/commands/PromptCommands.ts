@@ -82,7 +82,7 @@ const resolve = makeCommand(
   { prompt: promptArgument, workspace },
   (input) =>
     Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) =>
-      // The warning is not logged, because the error contains the same information.
+      // Suppresses the warning of the use case, because the error contains the same information.
       Effect.provideService(prompts.getResolved(operator, id), References.MinimumLogLevel, "Error")
     ),
   ({ resolved_content }) => toOutputText(resolved_content)

@@ -40,7 +40,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
     const { importFiles } = yield* fileTransfer
     return yield* importFiles(workspace, options)
   }
-  // For an archive, the default workspace is ignored, even if it is given as `--workspace`.
+  // An import of an archive ignores the default workspace, even if `--workspace` has the same value.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* rejectUsage("an archive names its own workspace: remove --workspace")
   if (options.overwrite || options.allowEmpty)

@@ -22,7 +22,10 @@ export const emailRule = [
   () => `an email address of at most ${sizes.nameLength} characters`
 ] as const
 
-/** Rejects an empty path, for example from an unset shell variable. Node would read it as the current directory. */
+/**
+ * Rejects an empty path, for example from an unset shell variable. Node would resolve an empty path to the current
+ * directory.
+ */
 const pathRule = [(text: string): boolean => text !== "", () => "a path that is not empty"] as const
 
 export const pathFlag = (name: string) => Flag.String(name).pipe(Flag.filter(...pathRule))
@@ -30,7 +33,7 @@ export const pathFlag = (name: string) => Flag.String(name).pipe(Flag.filter(...
 export const pathArgument = (name: string, description: string) =>
   Argument.String(name).pipe(Argument.withDescription(description), Argument.filter(...pathRule))
 
-/** Makes a flag that may be left out. */
+/** Makes a flag optional. Without the flag, the value is undefined. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.withDefault(undefined), Flag.withDescription(description))
 
@@ -61,7 +64,7 @@ export const workspace = explicitWorkspace.pipe(
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
 )
 
-/** Makes an optional `--workspace` flag; its help says what the workspace is for. */
+/** Makes an optional `--workspace` flag. `purpose` is the part of the help that says what the workspace is for. */
 export const workspaceFor = (purpose: string) =>
   explicitWorkspace.pipe(
     Flag.withDefault(defaultWorkspace),
@@ -72,7 +75,7 @@ export const workspaceFor = (purpose: string) =>
 
 export const keyArgument = Argument.String("key").pipe(
   Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
-  // An API key is rejected, because the shell saves the command line in its history.
+  // Rejects an API key, because the shell saves the command line in its history.
   Argument.filter(
     (text) => isName(text) && !text.startsWith(keyPrefix),
     () => "the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself"

@@ -10,7 +10,7 @@ interface FoundCommand {
   readonly command: Command.Command.Any
   /** The names of the command's parents and of the command, without the root. */
   readonly path: ReadonlyArray<string>
-  /** True if the next word should name a subcommand of `command`, but no subcommand has this name. */
+  /** True if `command` has subcommands, and the next word is not the name of one of them. */
   readonly isUnknown: boolean
 }
 
@@ -84,6 +84,6 @@ export const describeUsage = (
 
 const formatPath = (path: ReadonlyArray<string>): string => ["prompt-retrieval", ...path].join(" ")
 
-/** Appends to a description of wrong usage the command that shows the help. */
+/** Appends the command that shows the help to a description of wrong usage. */
 export const addHelp = ({ path }: FoundCommand, message: string): UsageError =>
   new UsageError({ message: `${message}; see '${formatPath(path)} --help'` })

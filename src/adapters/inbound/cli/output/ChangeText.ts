@@ -24,7 +24,10 @@ export const diffTexts = (before: string, after: string): string | undefined => 
 
 const toUnixText = (text: string): string => text.replaceAll("\r\n", "\n")
 
-/** Returns the text of a file before and after a change. If there is no file, the first text is made from the state. */
+/**
+ * Returns the text of a file before and after a change. If there is no file, renders the first text from the state
+ * before the change.
+ */
 const renderTexts = (
   { path, before, after }: FileChange,
   texts: Texts,

@@ -4,7 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { toMessage } from "../../../../application/InternalError.ts"
 
-/** Ends a command with exit code 1. The message is written for the operator. */
+/** An error that ends a command with exit code 1. The message is for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {
   readonly exitCode: number = 1
 }
@@ -27,7 +27,7 @@ export const makeReadError = (path: string, error: unknown): CommandError =>
 export const makeWriteError = (target: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
 
-/** Whether the result, the warnings and the error of the command are printed as JSON. */
+/** True if the command prints its result, its warnings and its error as JSON. */
 export const AsJson = Context.Reference<boolean>("prompt-retrieval/cli/AsJson", { defaultValue: () => false })
 
 /** Prints a line to stderr, as text or as JSON. */

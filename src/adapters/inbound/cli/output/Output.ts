@@ -45,7 +45,10 @@ export const print = Effect.fnUntraced(function* (value: unknown, text: string) 
 export const printExported = (id: WorkspaceId, target: string) =>
   print({ workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
 
-/** Prints the warnings about the files of a directory. With `--json`, the result contains the warnings instead. */
+/**
+ * Prints the warnings about the files of a directory. With `--json`, prints nothing, because the result contains the
+ * warnings.
+ */
 export const printWarnings = Effect.fnUntraced(function* (warnings: ReadonlyArray<Problem>) {
   if (yield* AsJson) return
   for (const { path, message } of warnings.slice(0, maxProblems))
@@ -54,7 +57,7 @@ export const printWarnings = Effect.fnUntraced(function* (warnings: ReadonlyArra
   if (more > 0) yield* warn(`… and ${more} more warnings`)
 })
 
-/** Replaces control characters, which could control the terminal. */
+/** Replaces control characters, because they could control the terminal. */
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
 /** Replaces control characters except tabs and line breaks. */
@@ -64,7 +67,7 @@ export const toPrintableText = (text: string): string => text.replace(/\r(?!\n)|
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? toPrintableText(text) : text
 
-/** Quotes a value of the command line. Leaves out a value with an API key, because messages may be logged. */
+/** Quotes a value of the command line. Replaces a value that contains an API key, because messages may be logged. */
 export const quote = (value: string): string =>
   value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
 
@@ -83,13 +86,13 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .join("\n")
 }
 
-/** Formats fields, one per line. A null is shown as `-`. */
+/** Formats fields, one per line, with `-` for a null. */
 export const formatFields = (fields: Readonly<Record<string, unknown>>): string =>
   alignColumns(Object.entries(fields).map(([name, value]) => [name, formatCell(value)]))
 
 /**
  * Makes the function that formats rows as a table. The keys of `columns` are the headings. A column shows a field of
- * the rows, or the results of a function. A null is shown as `-`.
+ * the rows, or the results of a function. A cell with a null shows `-`.
  */
 export const makeTableFormatter =
   <Row>(columns: Readonly<Record<string, keyof Row | ((row: Row) => string)>>) =>

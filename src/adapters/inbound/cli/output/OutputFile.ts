@@ -21,7 +21,8 @@ export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
 
 /**
  * Copies the permissions of an existing file to its replacement and, if the system permits it, also the owner and
- * group. If the groups still differ, the group gets no permissions, because they would apply to a different group.
+ * group. If the groups still differ, the group gets no permissions, because the permissions would apply to a different
+ * group.
  */
 const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<void> => {
   await chown(file, uid, gid)

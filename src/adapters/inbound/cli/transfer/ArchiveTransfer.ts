@@ -25,7 +25,7 @@ const readBytes = async (path: string): Promise<Uint8Array | undefined> => {
   return bytes.subarray(0, size)
 }
 
-/** Reads and parses the JSON of an archive. Afterward, neither the bytes nor the text stays in memory. */
+/** Reads and parses the JSON of an archive. Keeps neither the bytes nor the text in memory. */
 const readJson = Effect.fnUntraced(function* (path: string) {
   const bytes = yield* Effect.tryPromise({
     try: () => readBytes(path),

@@ -43,7 +43,7 @@ const listExistingParts = async (directory: string): Promise<ReadonlyArray<Diren
  * hidden files and directories, files with other extensions, and everything else in the directory. Fails for a file
  * that is not UTF-8 and for a symbolic link.
  *
- * @param mustHavePrompts whether to fail if the directory does not exist or has no `prompts/`
+ * @param mustHavePrompts true if the read fails for a directory that does not exist or has no `prompts/`
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const texts = new Map<string, string>()
@@ -83,7 +83,8 @@ const requireNoDirectory = async (path: string): Promise<void> => {
 
 /**
  * Writes and removes files of a directory. Creates a missing directory. Changes nothing if one of the paths to write
- * cannot be a file. Keeps directories that become empty. Not interruptible, so that no file is missing.
+ * cannot be a file. Keeps directories that become empty. An interruption waits until all files are written, so that no
+ * file is missing.
  */
 export const updateDirectory = (
   directory: string,
@@ -132,8 +133,8 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
 }
 
 /**
- * Imports a directory of prompts and prints the result. In a dry run, each change is followed by its diff, unless the
- * diff is empty. Returns true if anything changes or, in a dry run, would change.
+ * Imports a directory of prompts and prints the result. In a dry run, prints the diff of each change, unless the diff
+ * is empty. Returns true if anything changes or, in a dry run, would change.
  */
 export const importFiles = Effect.fnUntraced(function* (
   workspace: string,
@@ -209,7 +210,7 @@ const formatPrompts = makeTableFormatter<PromptInterface>({
   FILE: "path"
 })
 
-/** Checks the earlier state, which may have no prompts. The path of each problem begins with `against`. */
+/** Checks the directory `against`, which may have no prompts. The path of each problem begins with `against`. */
 const checkEarlier = Effect.fnUntraced(function* (against: string) {
   if (!existsSync(against))
     return yield* new UsageError({ message: `the directory of --against does not exist: ${against}` })
@@ -223,8 +224,8 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
 })
 
 /**
- * Checks a directory of prompts and prints the prompts. Compares them with the prompts of the directory `against`, and
- * prints the changes that can break applications. Returns true if there are such changes.
+ * Checks a directory of prompts and prints the prompts. If `against` is given, compares the prompts with the prompts of
+ * this directory, and prints the changes that can break applications. Returns true if there are such changes.
  */
 export const checkDirectory = Effect.fnUntraced(function* (directory: string, against: string | undefined) {
   const { prompts, warnings } = yield* Effect.fromResult(checkFiles(yield* readTexts(directory, true)))
