@@ -25,17 +25,13 @@ const anyText: Rule = () => undefined
 const parseInteger = (text: string): number | undefined =>
   /^\s*\d+\s*$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined
 
-const port = makeRule(
-  "must be a port, 0 to 65535",
-  Predicate.isNumber,
-  (value) => value >= 0 && value <= 65535
-)
+/** Makes a rule for a number from `min` to `max`. Without `max`, every finite number of at least `min` is valid. */
+const makeRange = (problem: string, min: number, max = Number.MAX_VALUE): Rule =>
+  makeRule(problem, Predicate.isNumber, (value) => value >= min && value <= max)
 
-const maxConnections = makeRule(
-  `must be an integer of at least ${minMaxConnections}`,
-  Predicate.isNumber,
-  (value) => value >= minMaxConnections
-)
+const port = makeRange("must be a port, 0 to 65535", 0, 65535)
+
+const maxConnections = makeRange(`must be an integer of at least ${minMaxConnections}`, minMaxConnections)
 
 const collectorUrl = makeRule("must be a URL like http://collector:4318", Predicate.isString, (url) =>
   ["http:", "https:"].includes(URL.parse(url)?.protocol ?? "")
@@ -65,21 +61,13 @@ const parseDuration = (text: string): number | undefined => {
   return Option.getOrUndefined(Option.map(Duration.fromInput(long as Duration.Input), Duration.toMillis))
 }
 
-const duration = makeRule(
-  "must be a duration such as 5s or 5 seconds",
-  Predicate.isNumber,
-  (value) => Number.isFinite(value) && value >= 0
-)
+const duration = makeRange("must be a duration such as 5s or 5 seconds", 0)
 
 /**
  * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours. A longer timer fires immediately. The remaining half
  * hour is for the drain and the stop timeout, which are added to the grace period.
  */
-const fitsTimer = makeRule(
-  "must be at most 596 hours",
-  Predicate.isNumber,
-  (value) => value <= Duration.toMillis("596 hours")
-)
+const timeout = makeRange("must be at most 596 hours", 0, Duration.toMillis("596 hours"))
 
 /**
  * Reads the configuration from environment variables. Fails with one message about all invalid variables. The help
@@ -126,7 +114,7 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     host: read("HOST", anyText, String),
     port: read("PORT", port, parseInteger),
     /** If undefined, responses contain paths instead of URLs. */
-    publicUrl: parsePublicUrl(read("PUBLIC_URL", publicUrl, String) ?? ""),
+    publicUrl: read("PUBLIC_URL", publicUrl, parsePublicUrl),
     rateLimits: {
       perKey: read("RATE_LIMIT_PER_KEY", rateLimit, parseInteger),
       perProcess: read("RATE_LIMIT_PER_PROCESS", rateLimit, parseInteger)
@@ -137,13 +125,9 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     otlpEndpoint: read("OTEL_EXPORTER_OTLP_ENDPOINT", collectorUrl, String),
     /** How long known responses are served after the last contact with the database, in milliseconds; 0 means never. */
     outageMaxAgeMs: read("OUTAGE_MAX_AGE", duration, parseDuration),
-    shutdownGraceMs: read("SHUTDOWN_GRACE", (value) => duration(value) ?? fitsTimer(value), parseDuration),
+    shutdownGraceMs: read("SHUTDOWN_GRACE", (value) => duration(value) ?? timeout(value), parseDuration),
     actor: read("PROMPT_RETRIEVAL_ACTOR", actorName, String),
-    logLevel: readChoice(
-      "LOG_LEVEL",
-      "must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None",
-      LogLevel.values
-    ),
+    logLevel: readChoice("LOG_LEVEL", `must be one of ${LogLevel.values.join(", ")}`, LogLevel.values),
     logFormat: readChoice(
       "LOG_FORMAT",
       "must be pretty or json",
