@@ -34,11 +34,12 @@ export interface PromptApiOptions {
   readonly publicUrl?: string | undefined
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
 const objectRule = makeRule("must be an object", Predicate.isObject)
 
-const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule } = {
+/** A rule for each option. */
+type Rules<Options> = { readonly [Name in keyof Required<Options>]: Rule }
+
+const optionRules: Rules<PromptApiOptions> = {
   databaseUrl: postgresUrl,
   databaseFeedUrl: postgresUrl,
   redisUrl,
@@ -50,7 +51,7 @@ const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule }
   ),
   logger: makeRule("must be an object like console", Predicate.isObjectKeyword, (logger) =>
     ["debug", "info", "warn", "error"]
-      .map((level) => (logger as Fields)[level])
+      .map((level) => Reflect.get(logger, level))
       .every((log) => log === undefined || typeof log === "function")
   ),
   metrics: makeRule("must be true or false", Predicate.isBoolean),
@@ -60,15 +61,10 @@ const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule }
   publicUrl
 }
 
-const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule } = {
-  perKey: rateLimit,
-  perProcess: rateLimit
-}
-
-/** Throws if a name has no rule, or if a value breaks its rule. An undefined value selects the default. */
-const check = (fields: object, rules: Readonly<Record<string, Rule>>, prefix = ""): void => {
-  for (const [name, value] of Object.entries(fields)) {
-    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
+/** Throws if an option has no rule, or if a value breaks its rule. An undefined value selects the default. */
+const check = <Options extends object>(options: Options, rules: Rules<Options>, prefix = ""): void => {
+  for (const [name, value] of Object.entries(options)) {
+    const rule = Object.hasOwn(rules, name) ? rules[name as keyof Options] : undefined
     if (rule === undefined)
       throw new TypeError(`${prefix}${name} is unknown; the options are ${Object.keys(rules).join(", ")}`)
     const problem = value === undefined ? undefined : rule(value)
@@ -90,7 +86,7 @@ export const parseOptions = (options: PromptApiOptions) => {
   const { databaseUrl, databaseFeedUrl, redisUrl, rateLimits = {}, publicUrl } = given
   const { outageMaxAge = defaultOutageMaxAge, logger, metrics = false, basePath = "" } = given
   if (databaseUrl === undefined) throw new TypeError(`databaseUrl is missing; it ${postgresUrl(databaseUrl)}`)
-  check(rateLimits, rateLimitRules, "rateLimits.")
+  check(rateLimits, { perKey: rateLimit, perProcess: rateLimit }, "rateLimits.")
   return {
     databaseUrl: Redacted.make(databaseUrl),
     databaseFeedUrl: toRedacted(databaseFeedUrl),
