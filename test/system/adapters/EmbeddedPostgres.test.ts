@@ -8,7 +8,7 @@ const dataDir = makeTestDirectory("embedded-root-")
 const other = join(makeTestDirectory("embedded-other-"), "other")
 
 it.each(["pg_hba.conf", "PG_VERSION", "postmaster.pid"])(
-  "a process of root follows no link of the server's user at %s",
+  "migrate as root exits with 1 if %s of the embedded database is a symbolic link, and does not use the target of the link",
   async (name) => {
     const migrate = () => run(["migrate"], { DATA_DIR: dataDir })
     expect(await migrate()).toMatchObject({ code: 0 })

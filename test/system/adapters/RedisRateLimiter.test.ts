@@ -59,7 +59,7 @@ testRateLimiter(Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
 
 const test = makeTest(it.effect)
 
-test("two processes share the limit of a key, also after refunds, but not the limit per process", function* () {
+test("with Redis, two processes share the limit of a key, even after refunds, but each has its own limit per process", function* () {
   const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
   const key = newKey()
   const both = (scope: CountScope) =>
@@ -91,7 +91,7 @@ test("after Redis loses its counts, a process still admits at most the limit of 
   yield* expectExpiry(redis, key)
 })
 
-test("when Redis goes down, no request fails or waits, and counts are shared again once Redis is up", function* () {
+test("when Redis goes down, no request fails or waits, and processes share counts again once Redis is up", function* () {
   const running = yield* makeLimiter(redis.url)
   const key = newKey()
   assert.strictEqual(yield* countAdmitted(running, key, 60, now), 60)
@@ -112,7 +112,7 @@ test("when Redis goes down, no request fails or waits, and counts are shared aga
   assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
 })
 
-test("while Redis is frozen, only the first request waits 50 ms, and counts are shared again after Redis resumes", function* () {
+test("while Redis is frozen, only the first request waits 50 ms, and processes share counts again after Redis resumes", function* () {
   const limiter = yield* makeLimiter(redis.url)
   const key = newKey()
   assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
@@ -130,7 +130,7 @@ test("while Redis is frozen, only the first request waits 50 ms, and counts are 
   yield* waitUntilShared(redis, limiter)
 })
 
-test("a Redis that replies to pings but cannot count stays unavailable until it can count again", function* () {
+test("the limiter treats a Redis that replies to pings but cannot count as unavailable until Redis can count again", function* () {
   yield* Effect.addFinalizer(() => redis.ask("CONFIG SET min-replicas-to-write 0"))
   yield* redis.ask("CONFIG SET min-replicas-to-write 1")
   const limiter = yield* makeLimiter(redis.url)

@@ -68,7 +68,7 @@ it("the content security policy of GET /docs allows only the page's script and s
 })
 
 it.each(["/openapi.json", "/docs"])(
-  "GET %s needs no key, is revalidated on each use, and does not count against the rate limits",
+  "GET %s needs no key, has Cache-Control: no-cache, and does not count against the rate limits",
   async (path) => {
     const { headers } = await fetch(service.url + path, { method: "HEAD" })
     const etag = headers.get("etag")!
@@ -82,7 +82,7 @@ it.each(["/openapi.json", "/docs"])(
   }
 )
 
-it("/docs in a browser sends what the user enters and shows each response without scrolling, without an error, a policy violation or a call to another host", async () => {
+it("/docs in a browser sends the inputs of the user and shows each response in view, without errors, policy violations or calls to other hosts", async () => {
   const context = await acquire(openBrowser)
   const page: Playwright = await context.newPage()
   page.setDefaultTimeout(15_000)

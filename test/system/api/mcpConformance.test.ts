@@ -51,8 +51,7 @@ it.each(["2025-11-25", "2026-07-28"])(
       ...["--expected-failures", "expected.yaml"]
     ])
     expect(code, stdout + stderr).toBe(0)
-    // The suite ignores entries for unknown scenarios and checks, so this line makes sure that the suite used every
-    // entry.
+    // The suite ignores entries for unknown scenarios and checks, so the test expects the suite to print every entry.
     for (const entry of expected) expect(stdout).toContain(`~ ${entry}`)
   },
   180_000

@@ -10,7 +10,7 @@ import { makeTestDirectory } from "../../support/testDirectory.ts"
 const directory = makeTestDirectory("openapi-")
 const { service, key } = startDemoApi()
 
-it("Redocly's linter finds no problem in the OpenAPI document, and no problem is ignored", async () => {
+it("Redocly's linter finds no problem in the OpenAPI document and ignores none", async () => {
   const path = join(directory, "openapi.json")
   writeFileSync(path, JSON.stringify(makeOpenApi("/")))
   const rules = join(import.meta.dirname, "../../../redocly.yaml")

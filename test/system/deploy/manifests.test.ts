@@ -67,7 +67,7 @@ it("the manifests set only variables that the service reads", () => {
   expect(serveVariables).toEqual(expect.arrayContaining([...names, ...inCompose]))
 })
 
-it("a pod and the instances of deploy/compose.yaml have more time to stop than preStop and the process need", () => {
+it("pods and the instances of deploy/compose.yaml get more time to stop than preStop and the process together need", () => {
   const { value } = container.env.find(({ name }: Manifest) => name === "SHUTDOWN_GRACE")
   const times = [
     [pod.terminationGracePeriodSeconds - container.lifecycle.preStop.sleep.seconds, value],
@@ -100,8 +100,7 @@ describe("deploy/kubernetes", () => {
 
   it("the maximum number of pods opens no more connections than PostgreSQL accepts by default, even during an update", () => {
     const { minReadySeconds, strategy } = deployment.spec
-    // A stopping pod still has connections. The next pod stops when the replacement has been ready for
-    // `minReadySeconds`.
+    // A stopping pod still has connections. The next pod stops once the new pod has been ready for `minReadySeconds`.
     const stopping = Math.ceil(pod.terminationGracePeriodSeconds / minReadySeconds)
     const pods = autoscaler.spec.maxReplicas + strategy.rollingUpdate.maxSurge + stopping
     expect(pods * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)

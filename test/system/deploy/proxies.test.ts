@@ -31,7 +31,7 @@ const runOnNewMachine = (script: string): ReadonlyArray<string> => {
     .split("\n")
 }
 
-// Nothing listens on the ports of the service, so each proxy that works responds with its own error.
+// Nothing listens on the ports of the service, so a proxy that runs responds with its own error.
 
 it("deploy/nginx.conf starts as shipped with Debian's nginx, creates the directory of its cache, and serves TLS", () => {
   expect(

@@ -13,7 +13,7 @@ import { bin, makeLinkedProject, run } from "../../support/programs/packages.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const document = "docs/models.md"
-/** Template languages give these braces a meaning. */
+/** A text with braces and other characters that template languages interpret. */
 const braces = '{x} {{y}} {"a": {}} }} {{ {{{w}}} <%= z %> {% if %} $& \\n "é" 🙂\n'
 const content = `Reply in {language} as {"shop": "{{shop}}"}.`
 const filled = content.replace("{{shop}}", () => braces)
@@ -166,7 +166,7 @@ it.each([
   )
 })
 
-it("docs/models.md states for every type of prompt what its text becomes", () => {
+it("docs/models.md states for every type of prompt where a request to a model contains the text", () => {
   const types = readTable(document, "Send a prompt to a model").flatMap(([types]) =>
     [...types!.matchAll(/`(.+?)`/g)].map(({ 1: type }) => type!)
   )

@@ -46,7 +46,7 @@ const startReader = (url: string, maxAge: number) => {
   }
 }
 
-it("the recipe reads prompts by name, fills slots, checks its cache with ETags, and serves known prompts during an outage", async () => {
+it("examples/prompts.py reads prompts by name, fills slots, revalidates its cache with ETags, and returns cached prompts during an outage", async () => {
   const { url, output, stop } = service()
   const [fresh, cached] = [startReader(url, 0), startReader(url, 3_600)]
   const first = await fresh("support-agent")
@@ -68,7 +68,7 @@ it("the recipe reads prompts by name, fills slots, checks its cache with ETags, 
 })
 
 it.each([429, 302])(
-  "after the status %i, the recipe serves known prompts, even without an ETag, and sends no request before the time of Retry-After",
+  "after the status %i, examples/prompts.py returns cached prompts, even without an ETag, and sends no request before the time in Retry-After",
   async (status) => {
     let requests = 0
     const url = await serveFake(new FakeService(), (_, response) => {

@@ -52,7 +52,7 @@ const compilers = [
   { version: "7.0", minor: 10, command: [bin("tsc")] }
 ] as const
 
-/** Directories in this directory find the packed client. */
+/** The directory in which the packed client is installed. Projects in its subdirectories can import the client. */
 let home: string
 beforeAll(async () => {
   home = makeProject("settings")

@@ -95,7 +95,7 @@ describe.each([
     expect(countRequests("/api/v1/prompts/:id/versions")).toBe(before)
   })
 
-  it("a cache lets a request wait at the service, and stores no response to such a request", async () => {
+  it("a cache forwards a request that waits for a change, and does not store the response", async () => {
     const prompt = origin.mine.archive.prompts[0]!
     const url = `http://127.0.0.1:${port}/api/v1/prompts/${prompt.id}/resolved`
     const request = [url, origin.mine.keys.active.plaintext] as const

@@ -13,10 +13,10 @@ import {
 } from "../../support/programs/edge.ts"
 
 /**
- * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.
+ * How long caches serve fresh and stale responses, in seconds. The service's 30 s and 300 s would slow the tests down.
  */
 const times = { fresh: 2, stale: 6 }
-/** nginx counts whole seconds, so its times may be this many seconds longer. */
+/** nginx counts whole seconds, so its times can be this many seconds longer. */
 const nginxRounding = 1
 
 const path = "/api/v1/prompts?per_page=2"
@@ -65,7 +65,7 @@ describe("a revoked key behind a cache", () => {
       expect(await mapCaches((cache) => readStatus(cache, each, revoked))).toEqual(fresh)
     await revoke(revoked)
     expect(await mapCaches((cache) => readStatus(cache, path, revoked))).toEqual(fresh)
-    /** Reads until the cache rejects the key for good. Returns the time of the last 200. */
+    /** Reads until the cache has responded 401 15 times in a row. Returns the time of the last 200. */
     const readUntilRejected = async (cache: Cache) => {
       let last = 0
       for (let rejections = 0; rejections < 15; await setTimeout(100))
@@ -80,7 +80,7 @@ describe("a revoked key behind a cache", () => {
       ...fresh,
       ...{ "nginx without stale responses": 401, "Varnish without stale responses": 401 }
     })
-    // nginx serves stale responses until they are too old, Varnish only until the service has responded once.
+    // nginx serves stale responses until they are too old. Varnish stops after one response of the service.
     const last = await constantly
     expect(last.nginx).toBeGreaterThan(last["nginx without stale responses"]!)
     expect(last.nginx).toBeGreaterThan(last.Varnish!)

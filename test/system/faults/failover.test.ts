@@ -16,7 +16,7 @@ const pollOptions = { interval: 20 }
 interface Observation extends Pick<Reply, "status" | "startedAt"> {
   /** The index of the client. */
   readonly client: number
-  /** The number in the title of the prompt, or -1 unless the status is 200. */
+  /** The number in the title of the prompt, or -1 if the status is not 200. */
   readonly number: number
 }
 
@@ -49,7 +49,7 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
     return { observations, loads }
   }
 
-  /** How a primary fails, and how it runs again: its connections end, or it stops responding. */
+  /** The ways in which a primary fails and later runs again: it is killed, or it stops responding. */
   const failures = [
     {
       name: "killed",
@@ -77,7 +77,7 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
       const metricsPorts = [await freePort(), await freePort()]
       const processes = await Promise.all(
         metricsPorts.map((port) =>
-          // Known responses may be outdated, so the service must not return any.
+          // During an outage, cached responses can be outdated, so the service must not return them.
           start({ DATABASE_URL, METRICS_PORT: String(port), OUTAGE_MAX_AGE: "0 seconds" })
         )
       )
@@ -94,7 +94,7 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
       }
       const failedAt = performance.now()
       await fail(pair)
-      // Cached responses may be served for another 3 s after the failure.
+      // A process can serve cached responses for another 3 s after the failure.
       const areDown = () =>
         observers.every(({ observations }) =>
           observations.some(({ client, status }) => client % 2 === 0 && status === 503)

@@ -33,7 +33,7 @@ describe("a service whose database is silently cut off", () => {
     expect.poll(async () => (await readFirst(key, query)).status, { interval: 20 }).toBe(status)
   const readReadiness = async () => (await fetch(`${service.url}/readyz`)).status
 
-  it("known reads succeed until OUTAGE_MAX_AGE has passed, and then get 503; a rejected key stays rejected; an edit is visible after the outage", async () => {
+  it("while the database is silently cut off, cached reads get 200 for OUTAGE_MAX_AGE and then 503, and a rejected key stays rejected; an edit is visible afterwards", async () => {
     // One of the rejected keys was used before it was revoked.
     await waitForStatus(200, second.plaintext)
     await sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
@@ -75,7 +75,7 @@ describe("a service whose database is silently cut off", () => {
   it("a revocation during an outage takes effect after the outage", async () => {
     await sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     await waitForStatus(200, second.plaintext)
-    // The feed may report the update after this response, which is then not known.
+    // The change feed can report the update after this response. The service then drops the response from its cache.
     await setTimeout(3_000)
     await waitForStatus(200, second.plaintext)
     await acquire(proxy.freeze)

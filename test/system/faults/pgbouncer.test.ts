@@ -66,7 +66,7 @@ describe.each(["session", "transaction"] as const)(
       ...versions.map(({ version_number }) => `/api/v1/prompts/${id}/versions/${version_number}`)
     ])
 
-    it(`behind PgBouncer in ${mode} mode, every read succeeds and leaves no settings and no prepared statements in shared sessions`, async () => {
+    it(`behind PgBouncer in ${mode} mode, every read succeeds and leaves neither settings nor prepared statements in shared sessions`, async () => {
       for (let round = 0; round < 5; round++) {
         const outcomes = await Promise.all(
           [...paths, "/api/v1/prompts"].map((path) => send(service, uncachedPath(path), authorization))
@@ -79,7 +79,7 @@ describe.each(["session", "transaction"] as const)(
         expect({ timeout, plans, prepared }).toEqual({ timeout: "3s", plans: "auto", prepared: 0 })
     })
 
-    it(`behind PgBouncer in ${mode} mode, responses are cached, a change becomes visible, and a read that waits for a lock ends at the role's statement timeout`, async () => {
+    it(`behind PgBouncer in ${mode} mode, the service caches responses, shows changes, and ends reads at the statement timeout of the role`, async () => {
       const { sql } = await acquire(connectTo(direct))
       const { id } = archive.prompts[0]!
       const readCached = () => send(service, `/api/v1/prompts/${id}`, authorization)
@@ -108,7 +108,7 @@ describe("a change feed that receives no notification", () => {
   const start = (env: Record<string, string>) => acquire(runService(() => startService(env)))
   const reason = `${feedDown}: no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL`
 
-  it("behind PgBouncer in transaction mode, the feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
+  it("behind PgBouncer in transaction mode, the change feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
     const { url } = await acquire(runPgBouncer(toDatabaseUrl(await acquire(freshDatabase)), "transaction"))
     const service = await start({ DATABASE_URL: url })
     await expect.poll(() => service.output().split(reason).length - 1).toBe(1)
@@ -117,7 +117,7 @@ describe("a change feed that receives no notification", () => {
     expect(service.output().split(/run ALTER ROLE \w+ SET statement_timeout = '3s'/)).toHaveLength(2)
   })
 
-  it("with a DATABASE_FEED_URL of another database, the feed is down, and the log says why", async () => {
+  it("with a DATABASE_FEED_URL of another database, the change feed stays down, and the log names the reason", async () => {
     const [DATABASE_URL, DATABASE_FEED_URL] = [
       toDatabaseUrl(await acquire(freshDatabase)),
       toDatabaseUrl(await acquire(freshDatabase))

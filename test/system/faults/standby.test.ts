@@ -37,7 +37,7 @@ describe("a hot standby of another PostgreSQL server", () => {
   ]
   const usedKeys = "select id from api_keys where last_used_at is not null"
 
-  it("on a standby, reads return uncached data as soon as it is replicated, and the log warns once about the change feed and last_used_at", async () => {
+  it("on a standby, reads return uncached data as soon as the data is replicated, and the log warns once about the change feed and last_used_at", async () => {
     const readAll = async (key: Key) => {
       for (const path of [...paths, ...paths])
         expect(await send(service, path, `Bearer ${key.plaintext}`)).toMatchObject({ status: 200 })

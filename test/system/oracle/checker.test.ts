@@ -37,7 +37,7 @@ it.each([
   ["a rejection of a key that is valid", [receive(15_000, "401")], ["401"]],
   ["a content after a rejection", [receive(21_000, "401"), receive(21_100, "c")], ["the key is valid"]]
 ])(
-  "the checker of the freshness oracle reports a response that no commit explains: %s",
+  "the checker of the freshness oracle reports a response if and only if no commit explains the response: %s",
   (_, observations, facts) => {
     expect(check(commits, observations, boundMs).map(({ fact }) => fact)).toEqual(facts)
   }

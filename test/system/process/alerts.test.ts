@@ -22,8 +22,8 @@ const durations = (le: string) => `http_request_duration_seconds_bucket{route="/
 const processDenials = 'rate_limit_denials_total{bucket="process"}'
 
 /**
- * The metrics of a healthy instance over 150 minutes, with 600 successful requests per minute. A resolved content that
- * is too large is no fault of the service.
+ * The metrics of a healthy instance over 150 minutes, with 600 successful requests per minute. The 422 responses for
+ * content that is too large are not faults of the service.
  */
 const healthy: Series = {
   build_info: "1x150",
@@ -47,7 +47,7 @@ const healthy: Series = {
   process_start_time_seconds: "0x150"
 }
 
-/** For each alert, series that make it fire, and series with which its condition is almost met. */
+/** For each alert, series that make the alert fire, and series that almost meet its condition. */
 const conditions: Readonly<Record<string, readonly [fires: Series, quiet: Series]>> = {
   PromptRetrievalUnavailable: [{ [requests(503)]: "0+8x150" }, { [requests(503)]: "0+7x150" }],
   PromptRetrievalOutage: [
@@ -103,7 +103,7 @@ const makeTest = (series: ReturnType<typeof scrape>, firing: ReadonlyArray<strin
   ]
 })
 
-it("each alert fires for an instance that meets its condition, not for other jobs, and not if the condition is almost met", () => {
+it("each alert fires if an instance of the job meets the condition, but not for other jobs or if the condition is almost met", () => {
   const instances = Object.entries(conditions).flatMap(([alert, [fires, quiet]]) => [
     ...scrape(fires, alert),
     ...scrape(quiet, `${alert}, almost`),

@@ -97,7 +97,7 @@ describe("deploy/roles.sql", () => {
         "delete from prompt_retrieval_migrations"
       ]
     ]
-  ] as const)("the %s role has no other privileges", async (role, statements) => {
+  ] as const)("PostgreSQL rejects statements that the %s role does not need", async (role, statements) => {
     const { sql } = await connectAs(role)
     for (const statement of statements) await expect(sql(statement), statement).rejects.toThrow()
   })
@@ -114,7 +114,7 @@ describe("deploy/roles.sql", () => {
     expect(runFile(database)).toEqual(succeeded)
   })
 
-  it("the commands of an administrator work with the administrator's role", async () => {
+  it("the administrator's role has all privileges that the commands of an administrator need", async () => {
     const runAsAdmin = async (line: string, input = "") => {
       const { code, stdout, stderr } = await run(line.split(" "), toEnv("admin"), input)
       expect({ line, code, stderr }).toEqual({ line, code: 0, stderr: "" })
@@ -146,7 +146,7 @@ describe("deploy/roles.sql", () => {
     await runAsAdmin("import -", await runAsAdmin(`export --workspace ${id}`))
   }, 180_000)
 
-  it("the roles also have their privileges on tables that later migrations create", async () => {
+  it("the roles get their privileges on tables that later migrations create", async () => {
     const later = {
       name: "later",
       statements: ["create table later (id bigint generated always as identity primary key, note text)"]
