@@ -154,7 +154,7 @@ type Content = Record<"folders" | "tags" | "fragments" | "prompts", ReadonlyArra
 export const loadArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(archive))
 
-/** Makes an edit that changes nothing but `changes`. */
+/** Makes an edit that contains only `changes`. */
 export const makeEdit = (changes: Partial<ContentEdit> = {}): ContentEdit => ({
   folders: [],
   tags: [],
@@ -170,7 +170,7 @@ export const exportArchive = (workspace: WorkspaceId) =>
     (whole): Archive => ({ format: archiveFormat, ...whole })
   )
 
-/** Returns a prompt with the number and the parent of its next version in place of its versions. */
+/** Replaces the versions of a prompt with the number and the parent of the next version. */
 const toCurrentPrompt = ({ versions, ...prompt }: WorkspacePrompt): CurrentPrompt => {
   const current = versions.find(({ version_number }) => version_number === prompt.current_version)
   const last = versions.toSorted((a, b) => a.version_number - b.version_number).at(-1)

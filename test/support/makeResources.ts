@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 
-/** Opens a scope for tests that are not Effects. `release` closes the scope and releases its resources. */
+/** Opens a scope for tests that are not Effects. `release` closes the scope, which releases the acquired resources. */
 export const makeResources = () => {
   const scope = Effect.runSync(Scope.make())
   return {

@@ -21,7 +21,7 @@ interface LoadOptions {
 /** Load that runs until it is stopped. */
 export type Load = ReturnType<typeof startLoad>
 
-/** Starts clients with one connection each, which send one request after another. */
+/** Starts clients. Each client has one connection and sends one request after another. */
 export const startLoad = ({ next, clients, pauseMs }: LoadOptions) => {
   const replies: Array<Reply> = []
   let running = true
@@ -32,7 +32,7 @@ export const startLoad = ({ next, clients, pauseMs }: LoadOptions) => {
       const { url, key, onReply } = next(started++)
       const reply = await read(url, key, {}, agent)
       onReply?.(reply)
-      // The bodies of thousands of replies would fill the memory of the test.
+      // Does not keep the bodies, because thousands of bodies would fill the memory of the test.
       replies.push({ ...reply, body: "" })
       await setTimeout(pauseMs)
     }

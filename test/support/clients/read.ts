@@ -1,6 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http"
 
-/** A response, or the error of the connection as `status`. */
+/** A response. If the connection fails, `status` describes the error. */
 export interface Reply {
   readonly status: number | string
   readonly headers: IncomingHttpHeaders
@@ -32,7 +32,7 @@ export const sendGet = (
   })
   sent.end()
   return {
-    /** Never rejects. */
+    /** Resolves to the response or to the error. Never rejects. */
     response,
     /** Closes the connection of the request. */
     close: (): void => void sent.destroy()

@@ -13,7 +13,7 @@ export const send = async (
   return { status: response.status, body: await response.text() }
 }
 
-/** Expects requests that need no database to get their usual responses. */
+/** Expects the usual responses to requests that need no database. */
 export const expectBystandersUnaffected = async (service: Service): Promise<void> => {
   const path = "/api/v1/prompts"
   const responses = [

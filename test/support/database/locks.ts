@@ -60,8 +60,8 @@ export const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray
   Effect.runPromise(waitForRows(Effect.promise(() => sql(selectBlocked))))
 
 /**
- * Runs a write during a transaction of another client, which commits as soon as the write waits for it. Returns the
- * result of the write.
+ * Runs a write during a transaction of another client. Commits the transaction once the write waits for a lock. Returns
+ * the result of the write.
  */
 export const writeDuring = Effect.fnUntraced(function* <A, E, R>(
   client: PgClient,

@@ -4,7 +4,7 @@ import { ChangeFeed, type ClockReading } from "../../../src/application/ports/Ch
 
 const forever = { monotonic: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
 
-/** A change feed for tests, which always has contact and never detects a pause. `isUp` sets whether the feed is up. */
+/** A change feed for tests that never loses contact and never detects a pause. `isUp` sets whether the feed is up. */
 export class SwitchedFeed extends FeedState {
   override lease: ClockReading | undefined = forever
   readonly layer = Layer.succeed(ChangeFeed, this)

@@ -16,12 +16,11 @@ const parts = 8
 const portsPerPart = Math.floor((lastPort - firstPort + 1) / parts)
 const firstOfPart = firstPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsPerPart
 
-/** The ports that `freePort` has returned. `freePort` returns no port twice, even if no process uses the port yet. */
+/** The ports that `freePort` has returned. A process that uses such a port may not have started yet. */
 const given = new Set<number>()
 
 /**
- * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects
- * after 100 attempts.
+ * Returns a random loopback port on which no process listens. Never returns a port twice. Rejects after 100 attempts.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

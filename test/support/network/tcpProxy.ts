@@ -64,7 +64,7 @@ export const proxyToUrl = Effect.fnUntraced(function* (databaseUrl: string) {
     cut: Effect.sync(() => {
       for (const socket of sockets) socket.destroy()
     }),
-    /** From now on, delays everything that the server sends by some milliseconds. */
+    /** Sets the delay of everything that the server sends from now on, in milliseconds. */
     delay: (milliseconds: number): void => {
       delayMs = milliseconds
     }

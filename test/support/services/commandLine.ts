@@ -17,7 +17,7 @@ const nowhere = "postgres://postgres@127.0.0.1:9/none"
 
 const needsProcess = Effect.fail(new CommandError({ message: "the command needs its own process" }))
 
-/** Makes operations whose use cases run on the database of the environment. They are composed like those of the program. */
+/** Makes the operations of the command line on the database of the environment, composed like those of the program. */
 const makeCommandOperations = (env: Readonly<Record<string, string>>, setOpen: (isOpen: boolean) => void) =>
   Effect.map(readConfig(env), (config): CommandOperations["Service"] => ({
     serve: () => needsProcess,

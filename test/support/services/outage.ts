@@ -4,8 +4,8 @@ import { type Reply, read } from "../clients/read.ts"
 import { uncachedPath } from "../clients/requests.ts"
 import type { Service } from "./startService.ts"
 
-// Clients that read from several services before and during an outage of the database. A known read is a read to which
-// a service has responded before the outage. No client has sent an unknown read before.
+// Clients that read from several services before and during an outage of the database. A known read is a read to which a
+// service responded before the outage. An unknown read is a read that no client has sent before.
 
 /** The value of `Cache-Status` in responses that are served without the database. */
 export const outageStatus = "prompt-retrieval; hit; detail=database-unavailable"
@@ -50,8 +50,8 @@ export const warm = async (
 }
 
 /**
- * Starts clients that read the known targets in turn, and one client per service that sends only unknown reads. They
- * pause, so that the load of two phases is the same.
+ * Starts clients that read the known targets in turn, and one client per service that sends only unknown reads. Pauses
+ * between requests keep the load the same before and during an outage.
  */
 export const startOutageLoad = (
   services: ReadonlyArray<Service>,

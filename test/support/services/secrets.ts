@@ -4,10 +4,10 @@ import demo from "../../../src/demo/workspace.json" with { type: "json" }
 /** A word that tests put into parts of requests and into passwords. No service may write the word. */
 export const canary = "s3cret"
 
-/** Prompt texts and hashes of keys that no service may write, each with its kind. Collected from imported archives. */
+/** The prompt texts and hashes of keys of imported archives, each with its kind. No service may write them. */
 const secrets = new Map<string, string>()
 
-/** Adds the lines of a text one by one, because a log may split the text. A shorter line could occur by chance. */
+/** Adds each line of a text, because a log can split the text. Leaves out lines that could occur by chance. */
 const addText = (text: string): void => {
   for (const line of text.split(/[\r\n]+/)) if (line.length >= 8) secrets.set(line, "prompt text")
 }
@@ -59,7 +59,7 @@ const findLeaks = (output: string): ReadonlyArray<string> => {
   ]
 }
 
-/** Throws if a text that a service wrote contains a secret. Benchmarks write too much to search. */
+/** Throws if a text that a service wrote contains a secret. Does nothing in benchmarks, which write too much. */
 export const searchForLeaks = (output: string): void => {
   const leaks = process.env.VITEST === undefined ? [] : findLeaks(output)
   if (leaks.length > 0) throw new Error(`the service wrote ${leaks.join("\n")}`)

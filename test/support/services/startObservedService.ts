@@ -9,8 +9,8 @@ export interface ObservedService extends Service {
 }
 
 /**
- * Like `startService`, but the service writes every log line, serves metrics and sends spans to a collector. All of
- * them are searched for leaks when it is stopped.
+ * Like `startService`, but the service writes every log line, serves metrics and sends spans to a collector. `stop`
+ * searches the log, the metrics and the spans for leaks.
  */
 export const startObservedService = async (
   ...[env, ...options]: Parameters<typeof startService>

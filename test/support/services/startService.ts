@@ -34,8 +34,8 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Lets a program that exits with 0 end by itself. If something still keeps its event loop alive, such as a timer, a
- * listener or a connection, the program prints what it is, and `searchForLeaks` finds it.
+ * Lets a program that exits with 0 end by itself. If a resource keeps the event loop alive, such as a timer, a listener
+ * or a connection, the program prints the resource, and `searchForLeaks` finds the line.
  */
 const endByItself = `const exit = process.exit
 process.exit = (code) => {

@@ -5,8 +5,8 @@ import { join } from "node:path"
 const root = join(import.meta.dirname, "../../..")
 
 /**
- * Builds the same bundle that users run; tests start their processes from this bundle. Returns a function that removes
- * the bundle after the last test.
+ * Builds the bundle that users run, from which tests start their processes. Returns a function that removes the bundle
+ * after the last test.
  */
 export const setup = (): (() => void) => {
   // The program is inside the checkout, so that it finds the packages that contain PostgreSQL.

@@ -2,10 +2,10 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, expect } from "vitest"
 import { removeTestDirectories } from "../testDirectory.ts"
 
-// After each test file, none of its timers, servers, connections and child processes keeps this process alive.
-// `startService.ts` expects the same of the services.
+// Each test file fails if one of its timers, servers, connections or child processes still keeps this process alive at
+// the end. `startService.ts` checks services in the same way.
 
-/** The pipes are those of this process, such as stdin. A child process is a resource itself. */
+/** Lists the active resources except pipes, which belong to this process (stdin) or to a listed child process. */
 const listResources = (): Array<string> =>
   process.getActiveResourcesInfo().filter((resource) => resource !== "PipeWrap")
 
