@@ -66,7 +66,10 @@ export const bundledFields = [
 /** A bundled prompt, or a prompt with some of its fields. */
 type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined }
 
-/** Converts a bundled prompt or a fallback to a resolved prompt. Absent fields get the values of a fallback. */
+/**
+ * Converts a bundled prompt or a fallback to a resolved prompt. An absent text becomes an empty text, an absent count
+ * becomes 0, and an absent type remains undefined.
+ */
 export const toResolvedPrompt = ({
   id = "",
   title = "",
@@ -91,8 +94,9 @@ export const isResolvedPrompt = (prompt: UnknownJson): boolean =>
   )
 
 /**
- * Returns the text to hash for a prompt. The JSON contains no line feed, so different prompts have different texts. The
- * content is not part of the JSON, because encoding the content as JSON takes longer than hashing it.
+ * Returns the text to hash for a prompt: the JSON of all fields except the content, a line feed, and the content. The
+ * JSON contains no line feed, so different prompts have different texts. The content is not part of the JSON, because
+ * encoding the content as JSON takes longer than hashing the content.
  */
 export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string =>
   `${JSON.stringify(bundledFields.map((field) => prompt[field]))}\n${prompt.content}`
@@ -142,7 +146,7 @@ export const makeFindBundled = (bundle: PromptBundle) => {
   return async (prompt: string): Promise<BundledPrompt | undefined> => {
     verified ??= verifyBundle(bundle)
     const { prompts } = await verified
-    // As in the service, the letter case of a name matters, and that of an id does not.
+    // As in the service, names are case-sensitive, and ids are not.
     return prompts.find(({ id, name }) => prompt === name || prompt.toLowerCase() === id)
   }
 }

@@ -19,7 +19,7 @@ export interface CacheResult extends ConfirmedText {
   readonly source?: Source
 }
 
-/** The last failed request for a target. The request failed because the service was not available. */
+/** The last request for a target that failed because the service was not available. */
 interface Failure {
   /** The number of consecutive failures before this failure. */
   readonly count: number
@@ -58,9 +58,9 @@ export class Cache {
   }
 
   /**
-   * Returns a target's body, from the cache for `ttl` + `maxStale`, otherwise from the service. After `ttl`, a call
-   * also refreshes the cached body in the background, with `refreshSettings`. `rejections` is the number of rejections
-   * of the key so far.
+   * Returns a target's body. Takes the body from the cache for `ttl` + `maxStale`, and otherwise requests the body from
+   * the service. After `ttl`, a call also refreshes the cached body in the background, with `refreshSettings`.
+   * `rejections` is the number of rejections of the key so far.
    */
   async read(
     target: string,
@@ -172,7 +172,7 @@ export class Cache {
     const maxRetries = isRepeated ? 0 : settings.maxRetries
     const entry = await load({ ...settings, maxRetries }, previous).catch((error) => {
       if (getStatus(error) === 404) this.#entries.delete(target)
-      // After a 429, the transport itself delays requests, so no pause is needed here.
+      // After a 429, the transport pauses all requests of the key, so the cache starts no pause.
       if (isOutage(error) && getStatus(error) !== 429) {
         const count = isRepeated ? last.count + 1 : 0
         const pause = count > (previous ? 0 : 1) ? maxPause : maxPause * Math.random()

@@ -36,7 +36,7 @@ export interface LiveSettings extends LiveOptions {
   readonly limits: CacheLimits
   /** The limits of requests that do not wait for changes. */
   readonly call: CallSettings
-  /** The unclosed live prompts of the client. If `lives` is undefined, the prompts are loaded once. */
+  /** The client's live prompts that are not closed. If `lives` is undefined, the prompts are loaded once. */
   readonly lives?: Set<LivePrompts>
 }
 
@@ -101,7 +101,8 @@ export class LivePrompts implements Live {
   /** Returns the text of the prompt with this name or id, unless no text exists or the text is too old. */
   find(prompt: string): CacheResult | undefined {
     const { transport, limits } = this.#settings
-    // A prompt can be on two pages for a moment. The earlier page is newer, because an edit moves the prompt forward.
+    // A prompt can be on two pages for a moment. The earlier page has the newer text, because an edit moves the prompt
+    // to an earlier page.
     for (const { entries, info, isWaiting } of this.#pages) {
       const entry = entries.get(prompt)
       if (!entry || info?.rejections !== transport.key.rejections) continue
@@ -130,8 +131,9 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Sends requests for a page until its controller is aborted. Without `lives`, sends one request. Each later request
-   * asks the service to wait for a change. While the texts are stale, the wait is one second, to confirm them soon.
+   * Sends requests for a page until its controller is aborted. Without `lives`, sends one request. Each request after
+   * the first asks the service to wait for a change. While the texts are stale, the service waits only one second, so
+   * that it confirms the texts soon.
    */
   async #keepCurrent(page: LivePage, number: number, onResponse: (error?: unknown) => void): Promise<void> {
     const { transport, limits, call, lives } = this.#settings

@@ -60,7 +60,7 @@ export interface ClientOptions extends SharedOptions {
   readonly fetch?: Fetch | undefined
   /** Receives a log line for each attempt. `console` is a valid logger. Default: no logging. */
   readonly logger?: Logger | undefined
-  /** Enables the cache; `{}` uses its defaults. Default: no cache. Every call then sends a request. */
+  /** Enables the cache; `{}` selects its default options. Default: no cache, so every call sends a request. */
   readonly cache?: CacheOptions | undefined
   /** A bundle that `pull` has written. `getResolved` returns its texts while the service is not available. */
   readonly bundle?: PromptBundle | undefined

@@ -83,7 +83,7 @@ export const traceAttributes = ({
 /** A result with the response that confirmed it. */
 export type WithResponse<Result, Response = PromptResponse> = Result & { readonly response: Response }
 
-/** A call. Await the call for its result. */
+/** A promise of a call's result, with methods that give access to the HTTP response. */
 export interface Call<Result, Response = PromptResponse> extends Promise<Result> {
   /** Resolves to the response that confirmed the result. */
   asResponse(): Promise<Response>
@@ -100,7 +100,7 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
 }
 
 /**
- * A list. Await the list for one page, or iterate over the list for all items from that page on.
+ * A call that reads a list. Await the call for one page, or iterate over the call for all items from that page on.
  *
  * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
  * iteration, no item is returned twice, but an item that moves to an earlier page may be missed.

@@ -77,10 +77,11 @@ const toPrompt = (prompt: StoredPrompt) => ({
 })
 
 /**
- * A prompt service in memory, for the tests of an application. A `PromptClient` calls a `fetch` that responds like the
- * service. If the prompts come from a bundle, only `getResolved`, `prefetch` and `live` return the results of the real
- * service. In the results of other calls, fields that a bundle does not contain have fixed values. Each prompt has one
- * version. Every prompt matches every tag and folder. The prompts have the given names, whatever their titles are.
+ * A prompt service in memory, for the tests of an application. The clients that `connect` returns use a `fetch` that
+ * responds like the service. If the prompts come from a bundle, only `getResolved`, `prefetch` and `live` return the
+ * results of the real service. In the results of other calls, fields that a bundle does not contain have fixed values.
+ * Each prompt has one version. Every prompt matches every tag and folder. The prompts have the given names, whatever
+ * their titles are.
  *
  * @example
  * ```ts

@@ -35,8 +35,8 @@ export const renderBundle = (prompts: ReadonlyArray<BundledPrompt>): string => {
 }
 
 /**
- * Parses the text of `prompts.bundle.json`. Verifies the hashes, and that the text equals the result of `renderBundle`.
- * Rejects with a `BundleError`.
+ * Parses the text of `prompts.bundle.json`. Rejects with a `BundleError` if the text is not JSON, if a hash does not
+ * match, or if `renderBundle` renders a different text.
  */
 export const parseBundleFile = async (text: string): Promise<ReadonlyArray<BundledPrompt>> => {
   let bundle: unknown

@@ -1,4 +1,4 @@
-/** Thrown to end the command. The message goes to stderr on one line, without a stack trace. */
+/** An error that ends the command. The message goes to stderr on one line, without a stack trace. */
 export class CommandError extends Error {
   /** 1 for a failure, 2 for an invalid command line. */
   readonly exitCode: 1 | 2

@@ -21,7 +21,7 @@ export const listSlots = (content: string): ReadonlyArray<string> => {
 }
 
 const toBundledPrompt = (name: string, data: UnknownJson, version: number | undefined): BundledPrompt => {
-  // The name becomes part of a generated program.
+  // The name becomes part of a generated program, so the name must not contain other characters.
   if (!isResolvedPrompt(data) || !/^[a-z0-9_-]+$/.test(name))
     throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
   const content = data.resolved_content
@@ -33,7 +33,7 @@ const readOptions = (baseUrl: string | undefined) => {
   if (!process.env.PROMPT_RETRIEVAL_KEY)
     throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
   try {
-    // The timeout is longer than the wait after a 429.
+    // The timeout is longer than the pause after a 429.
     return parseOptions({ baseUrl, timeout: 70_000, maxRetries: 8 })
   } catch (error) {
     throw toUsageError(

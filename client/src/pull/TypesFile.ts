@@ -31,14 +31,14 @@ const toLiteral = (text: string): string =>
     character.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
   )
 
-/** Renders a title for a doc comment, which the title must not end. */
+/** Renders a title as the text of a doc comment. The text cannot end the comment. */
 const toComment = (title: string): string =>
   printable(title).replaceAll("\t", " ").replaceAll("*/", "* /").trim()
 
 /**
- * Renders `prompts.ts`: a constant for each prompt, with its name, type, model (if any) and slots. A constant is a literal,
- * so the file needs no import, and its declarations can be emitted without the type checker (`isolatedDeclarations`).
- * Throws a `CommandError` if two names give the same constant.
+ * Renders `prompts.ts`: a constant for each prompt, with its name, type, model (if any) and slots. A constant is a
+ * literal, so the file needs no import. Compilers can emit the declarations of the file without type checking
+ * (`isolatedDeclarations`). Throws a `CommandError` if two names give the same constant.
  */
 export const renderTypes = (prompts: ReadonlyArray<BundledPrompt>): string => {
   const names = new Map<string, string>()

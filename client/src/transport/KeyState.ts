@@ -1,7 +1,10 @@
 import { getStatus, toApiError } from "../Errors.ts"
 import { now } from "./Limits.ts"
 
-/** The state of the API key according to the responses so far. `withOptions` shares it per key and service. */
+/**
+ * The state of the API key according to the responses so far. Clients from `withOptions` share the state if their key
+ * and service are the same.
+ */
 export class KeyState {
   /**
    * True from a 401 or 403 until a request that started later succeeds. A rejected key gets neither a bundled text nor

@@ -35,7 +35,7 @@ export interface ResponseInfo extends PromptResponse {
   readonly confirmedAt: Instant
   /** `stale` if the service responded from its memory, because its database was not available. */
   readonly source: "fresh" | "stale"
-  /** How often the key was rejected before the request. After a further rejection, the text must not be returned. */
+  /** The number of the key's rejections before the request. After a further rejection, the text must not be returned. */
   readonly rejections: number
 }
 
@@ -59,7 +59,7 @@ export interface TransportOptions {
   readonly logger: Logger
 }
 
-/** Validates headers and converts their names to lower case. Node takes 20 ms to load the class `Headers`. */
+/** Validates headers and converts their names to lower case. Without headers, does not load Node's `Headers` (20 ms). */
 export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Record<string, string>> =>
   headers ? Object.fromEntries(new Headers(headers)) : {}
 
