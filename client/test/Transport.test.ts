@@ -127,7 +127,7 @@ it("by default, a call has two retries and 30 s, even if fetch ignores its signa
   expect(failing.requests).toHaveLength(3)
 })
 
-it("a 429 delays every call of the client, but no call of another client, and each wait is logged at the level warn", async () => {
+it("a 429 pauses every call of the client, but no call of another client, and each paused call logs a warning", async () => {
   const { client, requests, log } = makeScriptedClient([() => rateLimited("10"), ok])
   const other = makeScriptedClient([ok])
   const all = [client.prompts.get("a")]
