@@ -13,7 +13,7 @@ import { makeTest } from "../support/makeTest.ts"
 
 /**
  * Stores keys of one workspace. Returns the ids of the keys and the function `request`, which sends a request with the
- * key of an index. It returns "admitted", or the scope of the limit that rejected the request.
+ * key of an index. `request` returns "admitted", or the scope of the limit that rejected the request.
  */
 const setUp = Effect.fnUntraced(function* (count: number) {
   const [home, owner] = [workspace(), user()]
@@ -50,7 +50,7 @@ const makeTestOf = (limits: RateLimits) =>
   )
 
 makeTestOf({ perKey: 3, perProcess: 4 })(
-  "the limit of the key is checked first, even while the process limit is exhausted",
+  "admit checks the limit of the key before the process limit, even while the process limit is exhausted",
   function* () {
     const { request } = yield* setUp(2)
     const outcomes = yield* Effect.forEach([0, 0, 0, 0, 1, 1, 0, 1], request)
@@ -62,7 +62,7 @@ makeTestOf({ perKey: 10, perProcess: 25 })(
   "a request that one limit rejects does not count against the other limit, however many requests run concurrently",
   function* () {
     const { ids, request } = yield* setUp(10)
-    /** Sends requests with these keys concurrently, and returns how many were admitted and rejected by each limit. */
+    /** Sends requests with these keys concurrently. Returns how many were admitted, and how many each limit rejected. */
     const send = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
       const outcomes = yield* Effect.all(indexes.map(request), { concurrency: "unbounded" })
       return ["admitted", "key", "process"].map((name) => outcomes.filter((each) => each === name).length)
@@ -79,7 +79,7 @@ makeTestOf({ perKey: 10, perProcess: 25 })(
 )
 
 makeTestOf({ perKey: 1, perProcess: 1 })(
-  "while a counter decides about one key, the process limit rejects no request of another key",
+  "while the limiter still counts a request of one key, the process limit rejects no request of another key",
   function* () {
     const { ids, request } = yield* setUp(2)
     const limiter = yield* RateLimiter

@@ -51,7 +51,7 @@ test("a read with a malformed id or version number fails without a query", funct
   assert.deepStrictEqual(yield* Effect.flip(prompts.getVersion(caller, newId(), "0")), VersionNotFound)
 })
 
-test("a read logs once the id of a prompt that is too large, even if the other prompts are too large together", function* () {
+test("a read logs the id of a prompt that is too large only once, even if the other prompts together are too large", function* () {
   const prompts = yield* Prompts
   const large = prompt({ current_content: "x".repeat(sizes.contentBytes + 1) })
   const half = prompt({ current_content: "x".repeat(0.6 * sizes.contentBytes) })
@@ -83,7 +83,7 @@ test("ReadGate runs at most 12 reads of a workspace at a time, even after its sc
   assert.deepStrictEqual(running, [20, 20])
 })
 
-test("other work runs between two large steps, and small steps do not wait for large steps", function* () {
+test("ReadGate lets other work run between two large steps, and small steps do not wait for large steps", function* () {
   const { runStep } = yield* ReadGate
   const order: Array<string> = []
   const add = (name: string) => () => void order.push(name)

@@ -25,7 +25,7 @@ const bytes = Arbitrary.map(
 )
 
 it.prop(
-  "a key is key_live_ and 32 bytes in hexadecimal, its hash is SHA-256, and its summary shows the first and the last four digits",
+  "an API key is key_live_ followed by 32 bytes in hexadecimal, its hash is SHA-256, and its summary shows the first and the last four digits",
   { bytes },
   ({ bytes }) => {
     const hex = Buffer.from(bytes).toString("hex")
@@ -61,7 +61,7 @@ const EndTime = Schema.NullOr(Millis)
 const toEnd = (millis: number | null) => (millis === null ? null : toTimestamp(millis))
 
 it.prop(
-  "a key that is not revoked is active until the millisecond before its expiry",
+  "an API key that is not revoked is active before, but not at, the time of its expiry",
   { expires: EndTime, revoked: EndTime, now: Millis },
   ({ expires, revoked, now }) => {
     assert.strictEqual(

@@ -6,7 +6,7 @@ import { toTimestamp } from "../../src/domain/Timestamp.ts"
 const freeHistoryMs = 604_800_000
 
 it.prop(
-  "Solo and Team see every version; any other tier counts as Free and sees the versions of exactly seven days",
+  "the tiers Solo and Team see every version, and any other tier counts as Free and sees the versions of the last seven days",
   {
     tier: Schema.Literals(["free", "solo", "team", "Solo", "TEAM", " team", "", "constructor"]),
     now: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(2100, 0) })),

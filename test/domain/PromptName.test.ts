@@ -51,7 +51,7 @@ it.each([
 })
 
 it.prop(
-  "parsePromptReference parses a UUID in any letter case, and no text in which one character of a UUID is wrong",
+  "parsePromptReference parses a UUID in any letter case, and rejects a UUID with one wrong character",
   {
     at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 35 })),
     wrong: Schema.Literals(["", "G", "00", "--", " ", "\n", "\0", "%", "{", "０", "é", "\u212a", "İ"])
@@ -102,7 +102,7 @@ it.each([
   ["dddddddd-0000-4000-8000-000000000002", undefined],
   ["dddddddd-0000-4000-8000-000000000002-dddddddd", prompts[5]],
   ["AAAAAAAA-0000-4000-8000-000000000001", prompts[3]]
-])("findPrompt finds the prompt with the id or the name %j, or none", (text, expected) => {
+])("findPrompt returns the prompt with the id or the name %j, or undefined", (text, expected) => {
   assert.strictEqual(findPrompt(prompts, parsePromptReference(text)!), expected)
 })
 

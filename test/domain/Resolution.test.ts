@@ -127,7 +127,7 @@ it("resolve stops as soon as the size limit is exceeded", () => {
   assert.isTrue(isTooLarge("", [steps, untouched]))
 })
 
-/** Returns the time of the fastest of 10 runs. At least one run is not interrupted by other processes. */
+/** Returns the time of the fastest of 10 runs, which other processes disturb least. */
 const measureBestTime = (run: () => void): number => {
   const times = Array.from({ length: 10 }, () => {
     const start = performance.now()
@@ -149,7 +149,7 @@ const hostile: Record<string, (size: number) => string> = {
 }
 
 // In quadratic time, one long text takes 64 times as long as 64 texts with the same length together.
-it.each(Object.keys(hostile))("slots of hostile content are filled in linear time: %s", (kind) => {
+it.each(Object.keys(hostile))("fillSlots fills hostile content in linear time: %s", (kind) => {
   const measure = (size: number, count: number) => {
     const content = hostile[kind]!(size)
     return measureBestTime(() => {

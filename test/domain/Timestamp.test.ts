@@ -48,7 +48,7 @@ it.each([
   assert.strictEqual(normalizeTime(text), new Date(text).toISOString())
 })
 
-it("parseTime accepts only days that the month has", () => {
+it("parseTime accepts a date only if its month has the day", () => {
   for (const year of ["1900", "2000", "2023", "2024"])
     for (let month = 1; month <= 13; month++)
       for (let day = 0; day <= 32; day++) {

@@ -52,7 +52,7 @@ test("CachingPromptRepo counts the prompts of a filter once for all pages, until
   assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
 })
 
-test("CachingPromptRepo does not read a page again when a concurrent read counts the prompts too", function* () {
+test("CachingPromptRepo does not repeat the read of a page if another read counts the prompts in the meantime", function* () {
   const gates = [1, 2, 3].map(() => Deferred.makeUnsafe<void>())
   const { reads, total } = yield* makeCache((n) => Deferred.await(gates[n - 1]!))
   const start = (page: Page) => Effect.forkChild(total(page), { startImmediately: true })

@@ -76,7 +76,7 @@ const kinds = [
   ...repeat(8, "request", "receive")
 ]
 
-/** What happens next, to which workspace or read, and how long it takes. */
+/** A step: its kind, the number of its workspace, the number of its read, and its duration. */
 const Step = Schema.Struct({
   kind: Schema.Literals(kinds),
   workspace: Schema.Literals([0, 1]),
@@ -98,10 +98,10 @@ const answered = { current: 0, known: 0 }
 /**
  * Runs steps against a database whose values are version numbers, and checks each response:
  *
- * - It has at least the version that the feed had reported, and that any response had, when its request was made.
- * - If it is cached, it is at least as new as the state when the last heartbeat that arrived was sent. The feed is up if
- *   this was less than 3 s ago, after the last pause, and on the current connection.
- * - The age of a known response, measured in true time, is at most `maxAgeMs`. It is served only while the feed is down.
+ * - Its version is at least every version that the feed reported, or that a response contained, before its request.
+ * - A cached response is at least as new as the database when the last heartbeat that arrived was sent. The feed is up
+ *   if this heartbeat was sent less than 3 s ago, after the last pause, and on the current connection.
+ * - A known response is returned only while the feed is down. Its age in true time is at most `maxAgeMs`.
  */
 const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const world = setUp()
@@ -113,7 +113,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   let messages: Array<() => void> = []
   /** The versions and the time when the last heartbeat that arrived was sent. */
   let contact = { versions: [...stored], time: 0 }
-  /** No heartbeat has arrived on the current connection; messages arrive. */
+  /** True while no heartbeat has arrived on the current connection; true while the feed receives messages. */
   let [isLost, isConnected] = [true, true]
   let pauseEnd = 0
   let time = 0
@@ -197,7 +197,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
           receive(workspace, version, floor)
         )
         fibers.push(yield* Effect.forkChild(response, { startImmediately: true }))
-        // Many reads end at once.
+        // Most reads end immediately.
         if (nth > 1) yield* finish(reads.at(-1)!)
         return
       }
@@ -256,7 +256,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 })
 
 describe("RevisionedCache and Outage", () => {
-  // A suspension after the clock was set back by as much would look like no suspension.
+  // A clock that is set back by the length of a suspension hides the suspension, so each test omits one of the two.
   for (const [disturbance, what] of [
     ["set back", "the machine is suspended"],
     ["suspend", "the clock is set back"]
@@ -275,7 +275,7 @@ describe("RevisionedCache and Outage", () => {
 
 describe("Outage", () => {
   it.each([false, true])(
-    "a process that reads every 450 ms has not paused, and its feed is up for 3 s; suspended between the reads: %s",
+    "after a heartbeat, the feed is up for 3 s or until the process pauses for more than 500 ms; machine suspended: %s",
     (isSuspended) => {
       const { beat, pause } = setUp()
       beat()
@@ -294,7 +294,7 @@ describe("Outage", () => {
     ["includes a suspension", ({ clock }) => (clock.wall += 3_600_000), undefined],
     ["includes setting the clock back", ({ clock }) => (clock.wall -= 3_600_000), 0]
   ])(
-    "in an outage, findAge returns the time since the last contact up to the maximum age: the time %s",
+    "in an outage, findAge returns the time since the last contact, and undefined above the maximum age: the time %s",
     (_, change, age) => {
       const world = setUp()
       world.beat()
@@ -305,7 +305,7 @@ describe("Outage", () => {
     }
   )
 
-  it("Outage logs one line when it starts to serve known responses, and one line when the feed is back", () => {
+  it("Outage logs one line when the service starts to serve known responses, and one line when the feed is up again", () => {
     const world = setUp()
     world.beat()
     world.report()
@@ -357,28 +357,26 @@ describe("readOrServeKnown", () => {
     return fiber.pollUnsafe() === undefined ? "waiting" : Result.merge(yield* Fiber.join(fiber))
   })
 
-  it.effect.each<readonly [when: string, before: Event, fresh: Read, event: Event, expected: unknown]>([
-    ["the feed is down, and the read responds within 250 ms", lose, respondAfter(200), nothing, "fresh"],
-    ["the feed is down, and the read fails as unavailable", lose, failing, nothing, "known"],
-    ["the feed is down, and the read has no result after 250 ms", lose, silent, nothing, "known"],
-    ["the feed is down, and the read fails for another reason", lose, Effect.fail("other"), nothing, "other"],
-    ["the feed is up, and the read is slow", nothing, respondAfter(300), beat, "waiting"],
-    ["the feed is up, and the read fails as unavailable", nothing, failing, nothing, "waiting"],
-    ["the feed confirms its contact after the read has failed", nothing, failing, beat, Unavailable],
-    ["the feed goes down after the read has failed", nothing, failing, lose, "known"]
-  ])(
-    "readOrServeKnown returns the result, the known response or nothing yet: %s",
-    ([, before, fresh, event, expected]) =>
-      Effect.gen(function* () {
-        const world = setUp()
-        world.beat()
-        before(world)
-        world.advance(1)
-        assert.strictEqual(yield* run(world, fresh, event), expected)
-      })
+  it.effect.each<readonly [when: string, expected: unknown, before: Event, fresh: Read, event: Event]>([
+    ["the feed is down, and the read responds within 250 ms", "fresh", lose, respondAfter(200), nothing],
+    ["the feed is down, and the read fails as unavailable", "known", lose, failing, nothing],
+    ["the feed is down, and the read has no result after 250 ms", "known", lose, silent, nothing],
+    ["the feed is down, and the read fails for another reason", "other", lose, Effect.fail("other"), nothing],
+    ["the feed is up, and the read is slow", "waiting", nothing, respondAfter(300), beat],
+    ["the feed is up, and the read fails as unavailable", "waiting", nothing, failing, nothing],
+    ["the feed confirms its contact after the read has failed", Unavailable, nothing, failing, beat],
+    ["the feed goes down after the read has failed", "known", nothing, failing, lose]
+  ])("if %s, the result of readOrServeKnown after 250 ms is %j", ([, expected, before, fresh, event]) =>
+    Effect.gen(function* () {
+      const world = setUp()
+      world.beat()
+      before(world)
+      world.advance(1)
+      assert.strictEqual(yield* run(world, fresh, event), expected)
+    })
   )
 
-  test("for 1 s after a failed read, readOrServeKnown does not ask the database; the pause ends with the outage", function* () {
+  test("for 1 s after a failed read, or until the outage ends, readOrServeKnown does not query the database", function* () {
     const world = setUp()
     world.beat()
     world.feed.markDown()

@@ -32,7 +32,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-it("a response is served for 30 s, even if a read returns it again or fails, and remains known for outages", () => {
+it("the cache returns a response for 30 s, even if a read returns the same response again or fails, and keeps the response for outages", () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
   const { cache, feed, load, fail } = setUp()
   load("a", "x")
@@ -47,7 +47,7 @@ it("a response is served for 30 s, even if a read returns it again or fails, and
   assert.strictEqual(cache.findLastKnown("a"), "x")
 })
 
-/** Results of a read of the key "a" whose known value is "x". */
+/** Results of a read of the key "a" that contradict the known value "x". */
 const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
   "another body": ({ load }) => load("a", "y"),
   "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
@@ -71,7 +71,7 @@ it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [n
   }
 )
 
-it("a read that started before a reported change deletes a cached response that differs, because the read may be newer", () => {
+it("a read that started before a reported change deletes a different cached response, because the result of the read may be newer", () => {
   const { cache, feed, respond, load } = setUp()
   const readLate = Effect.sync(() => {
     feed.invalidate(workspace)
@@ -83,7 +83,7 @@ it("a read that started before a reported change deletes a cached response that 
   assert.isUndefined(cache.get("a"))
 })
 
-it("a result that may be older than a returned result is not stored, even if the returned one is not", () => {
+it("the cache does not store a result that may be older than a result that a read has returned, even if the returned result is not stored", () => {
   const { cache, respond } = setUp()
   const finish: Array<(text: string) => void> = []
   const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))

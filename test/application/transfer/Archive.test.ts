@@ -6,7 +6,7 @@ import { ArchiveTooLarge } from "../../../src/domain/WorkspaceContent.ts"
 import { archive, archives, fragment, instant, key, toArchiveText, user } from "../../support/archives.ts"
 
 it.prop(
-  "the text of an archive parses as the archive, with its members in order",
+  "the text of an archive is JSON that parses to the same archive, with its members in a fixed order",
   { original: archives },
   ({ original }) => {
     const parsed = JSON.parse(toArchiveText(original))
@@ -25,7 +25,7 @@ it("encodeArchive encodes the text in chunks, and fails with ArchiveTooLarge for
   assert.deepStrictEqual(encodeArchive(large), Result.fail(ArchiveTooLarge))
 })
 
-it("expires_at is written only for a key that expires, and can be absent or null for other keys", () => {
+it("an export writes expires_at only for a key that expires, and an import accepts other keys without expires_at or with null", () => {
   const owner = user()
   const expiring = key(null, owner, { expires_at: instant("2027-01-01T00:00:00.000Z") }).stored
   const { stored } = key(null, owner)

@@ -61,7 +61,7 @@ const makeFullArchive = (): Archive => {
 }
 
 it.prop(
-  "decodeArchive reads every archive without changes, with its members in reverse order and its ids in lowercase or uppercase letters",
+  "decodeArchive returns every archive unchanged, whatever the order of its members and the letter case of its ids",
   { archive: archives },
   ({ archive }) => {
     const text = JSON.stringify(Object.fromEntries(Object.entries(archive).reverse()))
@@ -126,7 +126,7 @@ it.each([null, 7, [archive()]])("decodeArchive rejects %j, which is not a JSON o
   assert.deepStrictEqual(findProblems(json), [": Expected object"])
 })
 
-it("decodeArchive reports all malformed values, each with its path, and then no duplicates", () => {
+it("decodeArchive reports all malformed values, each with its path, and reports no duplicates if a value is malformed", () => {
   const own = makeFullArchive()
   const problems = findProblems({ ...own, folders: [...own.folders, ...own.folders], tags: [{}] })
   const expected = ["color", "id", "name"].map((field) => `tags[0].${field}: Missing key`)

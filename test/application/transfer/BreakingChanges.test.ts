@@ -22,7 +22,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
     []
   ],
   [
-    "slots are removed and added by the prompt's own text, by its bindings and by its fragments",
+    "a change of a prompt's text, bindings or fragments breaks applications if the change removes or adds slots",
     {
       "prompts/agent.md": files["prompts/agent.md"].replace("tone: kind", "tone: {}"),
       "prompts/summary.md": "Summarize {{body}} for {{reader}}.",
@@ -34,7 +34,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
     ]
   ],
   [
-    "a prompt in place of a prompt with the same name is compared with that prompt, and a prompt without a file is gone",
+    "a new prompt is compared with the archived prompt whose name it gets, and a prompt without a file has no new name",
     { "prompts/moved/summary.md": files["prompts/summary.md"].replace("{{text}}", "it") },
     [
       { ...agent, new_name: null, new_type: null },
@@ -46,7 +46,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
   assert.deepStrictEqual(findBreakingChanges(pairs), changes as never)
 })
 
-it("the name of the oldest prompt with a slug is the slug, so the next prompt gets it if the oldest is renamed", () => {
+it("the slug is the name of the oldest prompt with this slug, so the next prompt gets this name if the oldest prompt is renamed", () => {
   const [old, young] = ["2026-01-01", "2026-01-02"].map((day) =>
     prompt({ title: "Agent", prompt_type: "user", created_at: instant(`${day}T00:00:00.000Z`) })
   )

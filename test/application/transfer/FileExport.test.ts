@@ -31,7 +31,7 @@ import { exportFiles, importFiles, makeImported, renderFiles } from "../../suppo
 const natural = Arbitrary.schema(Schema.Natural)
 const naturals = Arbitrary.array(natural, { maxLength: 6 })
 
-/** Archives whose files an empty workspace can import, because no slug but that of empty titles occurs twice. */
+/** Archives whose files an empty workspace can import, because only the slug of empty titles occurs twice. */
 const archivesWithNames = Arbitrary.map(archives, (archive) => {
   const toKey = ({ id, title }: WorkspacePrompt) => (toSlug(title) === emptySlug ? id : toSlug(title))
   return { ...archive, prompts: [...new Map(archive.prompts.map((one) => [toKey(one), one])).values()] }
@@ -208,7 +208,7 @@ const edits: Readonly<Record<string, PromptChange>> = {
 }
 
 it.prop(
-  "planExport changes only the lines of keys that differ, whatever the style, the order and the line ends, and keeps a byte order mark",
+  "planExport changes only the lines of keys that differ, whatever the style, the order and the line endings, and keeps a byte order mark",
   { picks: Arbitrary.array(natural, { minLength: 40, maxLength: 40 }) },
   ({ picks }) => {
     const keys = Object.keys(styles)
@@ -243,7 +243,7 @@ it.each<readonly [string, PromptChange, string]>([
     { title: "B", intent: "support", is_favorite: true, current_content: "Hello\n\nBye" },
     "---\nmodel:   m # x\ntitle: B   # y\nintent: support\nfavorite: true\n---\nHello\n\nBye\n"
   ],
-  // The path of the file stays.
+  // The path of the file does not change.
   ["Hello\n", { folder_id: null }, "---\nfolder: null\n---\nHello\n"],
   // Without front matter, this body would be read as front matter.
   [
@@ -276,7 +276,7 @@ it("planExport plans a file with the id of each new prompt, and the removal of t
   })
 })
 
-it("planExport refuses to replace or remove files that were edited since the import, and names them all, unless overwrite is set", () => {
+it("unless overwrite is set, planExport refuses to replace or remove files that were edited since the import, and names all these files", () => {
   const files = ["fragments/e.md", ...["a", "b", "c", "d"].map((name) => `prompts/${name}.md`)]
   const { home, content, texts } = makeImported(
     Object.fromEntries(files.map((path) => [path, `${path.at(-4)!.toUpperCase()}\n`]))

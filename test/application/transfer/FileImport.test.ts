@@ -63,7 +63,7 @@ const importedVersion = (
 }
 
 describe("an import of files", () => {
-  it("a file can move a prompt and change its tags; otherwise the prompt keeps its folder, even if two folders have its name", () => {
+  it("a file can change the folder and the tags of its prompt, and an unchanged folder stays the same, even if another folder has the same name", () => {
     const folders = [folder({ name: "Same" }), folder({ name: "Same" })]
     const source = archive({ folders, prompts: [prompt({ title: "A", folder_id: folders[1]!.id })] })
     const change = (to: string) => importChanged(source, replaceIn("prompts/Same/a.md", "title: A", to)).edit
@@ -150,7 +150,7 @@ describe("an import of files", () => {
     for (const accepted of [texts, swapped]) assert.isTrue(Result.isSuccess(plan(accepted)))
   })
 
-  it("a prompt without a file is archived, even if no file ever described it, and is restored when its file exists again", () => {
+  it("an import archives a prompt without a file, even if no file ever described the prompt, and restores the prompt when its file exists again", () => {
     const source = archive({ prompts: [prompt({ title: "Gone", versions: [version(1)] })] })
     const [home, before] = [source.workspace.id, toWorkspaceContent(source)]
     const { changes, content } = importFiles(home, before, new Map())
@@ -162,7 +162,7 @@ describe("an import of files", () => {
     assert.deepStrictEqual(restored.content.prompts, [{ ...before.prompts[0]!, updated_at: now }])
   })
 
-  it("a fragment without a file is removed if no archived prompt contains the fragment", () => {
+  it("an import removes a fragment without a file if no archived prompt contains the fragment", () => {
     const [unused, used] = [fragment("unused", { name: "unused" }), fragment("used", { name: "used" })]
     const source = archive({
       fragments: [unused, used],
@@ -212,11 +212,11 @@ describe("edits in the workspace", () => {
   ])("an import refuses to undo an edit of any field: %j", (change, path) => {
     const edited = { ...content, ...change }
     assert.deepStrictEqual(findConflicts(edited), [`${path} was edited`])
-    // Before the first import, there is nothing to compare with.
+    // Before the first import, no state is recorded, so no edit is a conflict.
     assert.isUndefined(findConflicts({ ...edited, importedStates: [] }))
   })
 
-  it("an import refuses to undo an edit of a prompt or a fragment, and undoes it with overwrite", () => {
+  it("an import refuses to undo an edit of a prompt or a fragment, but undoes the edit with overwrite", () => {
     assert.isUndefined(findConflicts(content))
     const edited = {
       ...content,
@@ -241,7 +241,7 @@ describe("edits in the workspace", () => {
     assert.isUndefined(findConflicts(after))
   })
 
-  it("after an import of no files, an import may change a remaining fragment, and refuses to archive a new prompt", () => {
+  it("after an import without files, the next import can change a remaining fragment, but refuses to archive a new prompt", () => {
     const { content: kept } = importFiles(home, content, new Map())
     assert.isUndefined(findConflicts(kept, replaceIn("fragments/tone.md", "Be", "Do")(texts)))
     const { content: empty } = importFiles(home, { ...content, fragments: [], prompts: [] }, new Map())
@@ -306,7 +306,7 @@ describe("the warnings of an import", () => {
         ["prompts/new.md", `looks like a move of prompt ${findId("Other")} (Other)`]
       ]
     )
-    // A copy, a file with an id and an unrelated file are no moves.
+    // An import does not warn about a copy, a file with an id or an unrelated file.
     const copies = {
       "prompts/agent.md": "Agent\n",
       "prompts/agent2.md": "Agent\n",

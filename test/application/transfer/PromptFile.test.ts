@@ -113,7 +113,7 @@ describe("a prompt file", () => {
     assert.deepStrictEqual(findProblems(texts), [`prompts/a.md${problem}`])
   })
 
-  it("parsing fails with the problems of all invalid files", () => {
+  it("parseFiles fails with the problems of all invalid files", () => {
     const aliases = ["ba", "cb", "dc", "ed", "fe", "gf"].map(
       ([name, of]) => `${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]\n`
     )
@@ -146,7 +146,7 @@ describe("the id of a prompt or fragment", () => {
   const findIds = (workspace: WorkspaceId, files: Record<string, string>) =>
     pairFiles(workspace, toWorkspaceContent(archive()), new Map(Object.entries(files))).map(({ id }) => id)
 
-  it("the id is the version 5 UUID of the lowercase id in the file, or of the path, in the namespace of the workspace", () => {
+  it("the id of a prompt or fragment is the version 5 UUID of the lowercase id in its file, or of the path, in the namespace of the workspace", () => {
     const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
     // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
     assert.deepStrictEqual(findIds(dns, { "prompts/a.md": "" }), ["c2d19c60-d282-505f-b715-725fed8a8eb0"])
