@@ -20,7 +20,10 @@ import {
 } from "./Headers.ts"
 import { ListQuery, PageQuery, ResolvedQuery } from "./Parameters.ts"
 
-/** The security scheme of every endpoint. `Admission` enforces it: `HttpApi` routes no requests (decision 8). */
+/**
+ * The security scheme of every endpoint. `Admission` enforces the scheme, because `HttpApi` routes no requests
+ * (decision 8).
+ */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "prompt-retrieval/Authorization",
   {
@@ -91,7 +94,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
     }).annotateMerge(
       withDocs(
         "List resolved prompts",
-        "Returns many prompts with their resolved content: a page of the list of prompts, or the prompts whose ids or names are given as `prompt`, in the given order. Unknown prompts are left out. A prompt that is too large for a response on its own is left out, too."
+        "Returns the resolved content of several prompts: of a page of the list of prompts, or of the prompts that `prompt` parameters name, in the order of these parameters. Omits prompts that do not exist, and prompts that are too large for a response."
       )
     ),
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
@@ -160,7 +163,7 @@ const ServiceGroup = HttpApiGroup.make("service")
       "/docs",
       withDocument(Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" })))
     ).annotateMerge(
-      withDocs("Get the documentation", "Returns a page that shows this document and sends requests.")
+      withDocs("Get the documentation", "Returns a page that shows this document and can send requests.")
     )
   )
   .annotateMerge(
@@ -173,13 +176,13 @@ const ServiceGroup = HttpApiGroup.make("service")
 
 /**
  * The contract of the API (specification 4), without handlers. `Endpoints.ts` gets the types and the schemas of its
- * handlers from this contract, and `OpenApi.ts` generates the OpenAPI document from it. The HttpApi server of Effect is
- * not used, because its throughput is only 0.3 to 0.5 times the throughput of bare `node:http`, and its router accepts
- * paths that this API rejects.
+ * handlers from this contract, and `OpenApi.ts` generates the OpenAPI document from the contract. The service does not
+ * use Effect's HttpApi server: the server's throughput is only 0.3 to 0.5 times the throughput of bare `node:http`, and
+ * the server's router accepts paths that this API rejects.
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup, ServiceGroup)
 
-/** The operational paths. They are outside the API, need no key and do not count against the rate limits. */
+/** The operational paths. These paths are outside the API, need no key and do not count against the rate limits. */
 export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
 
 export type OperationalPath = (typeof operationalPaths)[number]

@@ -26,7 +26,7 @@ export const ResolvedEnvelope = Schema.Struct({
         Schema.Struct({
           name: Schema.String.annotate({
             description:
-              "The `prompt` parameter that selected the prompt; without these parameters, its name."
+              "The `prompt` parameter that selected the prompt. Without `prompt` parameters, the name of the prompt."
           }),
           version: Prompt.fields.current_version
         })

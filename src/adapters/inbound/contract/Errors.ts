@@ -140,13 +140,13 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
   PromptNotFound: {
     ...notFound,
     message: "Prompt not found",
-    condition: "the workspace has no prompt with this id",
+    condition: "the workspace has no prompt with this id or name",
     subject: "workspace"
   },
   VersionNotFound: {
     ...notFound,
     message: "Version not found",
-    condition: "no prompt of the workspace has this id and version",
+    condition: "the workspace has no such prompt, or the prompt has no such version",
     subject: "workspace"
   },
   MethodNotAllowed: {
@@ -224,7 +224,10 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The caching headers of every error response. Errors are never cached, and depend on the key (specification 8). */
+/**
+ * The caching headers of every error response. Caches must not store errors, and an error depends on the key
+ * (specification 8).
+ */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
 /** Describes the response to an error. `headers` includes the headers that every error response has. */

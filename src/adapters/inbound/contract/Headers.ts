@@ -29,7 +29,7 @@ export const requestHeaders = {
 export const resourceRequestHeaders = {
   ...requestHeaders,
   Prefer: Schema.optionalKey(
-    text("`wait=N`: a 304 waits up to `N` seconds (1 to 50) for a change, and is then a 200 (RFC 7240).")
+    text("`wait=N`: instead of a 304, wait at most `N` seconds (1 to 50) for a change (RFC 7240).")
   )
 }
 
@@ -37,7 +37,7 @@ export const resourceRequestHeaders = {
 const commonHeaders = {
   "x-request-id": text("The request id that the client sent, or a generated one.", requestIdPattern),
   "x-content-type-options": text("Disables MIME sniffing.", /^nosniff$/u),
-  "cache-control": text("Only successful responses of the API may be cached, separately for each key.")
+  "cache-control": text("Lets caches store only successful responses of the API, separately for each key.")
 }
 const vary = text("Responses differ per API key.", /^Authorization$/u)
 const etag = text("Identifies this response. Send it as `If-None-Match`.", /^"[A-Za-z0-9_-]{43}"$/u)

@@ -13,7 +13,7 @@ import { FolderId, PromptType } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 import { maxVersionNumber } from "../../../domain/Version.ts"
 
-/** A parameter that may be given at most once. A repeated parameter arrives as an array. */
+/** A parameter that a request must not repeat. A repeated parameter arrives as an array, which the schema rejects. */
 const Parameter = Schema.String.annotate({ message: "must be given at most once" })
 
 /** A parameter that `parse` converts to a value of `target`. If `parse` returns undefined, the text breaks `rule`. */
@@ -66,7 +66,10 @@ const NamesParameter = parsed(Schema.Literal("true"), "must be true", (text) =>
   text === "true" ? text : undefined
 )
 
-/** The query parameters of the list of resolved prompts. `prompt` excludes the parameters of `ListQuery`. */
+/**
+ * The query parameters of the list of resolved prompts. A request must not combine `prompt` with parameters of
+ * `ListQuery`.
+ */
 export const ResolvedQuery = Schema.Struct({
   ...ListQuery.fields,
   prompt: Schema.optionalKey(PromptsParameter),
@@ -104,7 +107,7 @@ export const parameterDetails: Readonly<Record<string, object>> = {
     examples: { default: { value: "support-agent" } }
   },
   prompt: {
-    description: `Ids or names of up to ${maxPrompts} prompts, one per parameter. Excludes the filters and the page.`,
+    description: `Ids or names of at most ${maxPrompts} prompts, one per parameter. Cannot be combined with filters or paging.`,
     schema: { type: "array", items: { type: "string" }, maxItems: maxPrompts }
   },
   names: {
