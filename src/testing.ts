@@ -18,16 +18,16 @@ import { decodeArchive } from "./application/transfer/ArchiveDecoder.ts"
 import type { InvalidContent } from "./domain/WorkspaceContent.ts"
 
 /**
- * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
- * store, which starts empty. Rate limits are counted in this process. The service starts in the phase `serving`.
+ * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one store,
+ * which starts empty. The rate limiter counts the requests to this process. The service starts in the phase `serving`.
  */
 export const memoryLayer: Layer.Layer<PromptRepo | KeyStore | Memory.MemoryState | RateLimiter | Lifecycle> =
   Layer.mergeAll(Memory.layer, InProcessRateLimiter.layer, Lifecycle.serving)
 
 /**
- * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, its content is replaced, and
- * its users and keys are added or updated. If the archive is invalid, fails with `InvalidContent` and changes nothing.
- * Does not check whether the ids, emails and keys are unique among all workspaces of the store.
+ * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, replaces its content, and
+ * adds or updates its users and keys. If the archive is invalid, fails with `InvalidContent` and changes nothing. Does
+ * not check whether the ids, emails and keys are unique among all workspaces of the store.
  *
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */

@@ -204,7 +204,7 @@ export class LivePrompts implements Live {
         Promise.resolve(name).then(this.#settings.onChange)
     }
     page.entries = entries
-    // A prompt that moves may be on no page for a moment, so its name is not deleted at once.
+    // A prompt that moves can be on no page for a moment, so the name of a missing prompt is not deleted immediately.
     if (this.texts.size > 2 * maxPageSize * this.#pages.length) {
       for (const name of this.texts.keys())
         if (!this.#pages.some(({ entries }) => entries.has(name))) this.texts.delete(name)

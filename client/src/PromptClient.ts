@@ -209,7 +209,7 @@ export class PromptClient {
 
 /**
  * Returns the target of a path below the path of a prompt. Throws a `NotFoundError` for a text that is neither a name
- * nor an id, such as a title or `..`, because the text must not become part of a path.
+ * nor an id, such as a title or `..`. Such a text must not become part of a path.
  */
 const toPromptTarget = (name: string, path: string): string => {
   if (/^[\w-]+$/.test(name)) return `${promptsPath}/${name}${path}`

@@ -1,8 +1,8 @@
 import type { ResolvedPrompt } from "./Resources.ts"
 
 /**
- * The name of a prompt, and the slots of its resolved content, which the caller fills. `pull` generates a constant of
- * this type for each prompt.
+ * The name of a prompt, and the slots that the caller fills in the prompt's resolved content. `pull` generates a
+ * constant of this type for each prompt.
  */
 export interface PromptReference<Slots extends string = string> {
   /** Name of the prompt, which can be the same in several workspaces. */

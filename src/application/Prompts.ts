@@ -204,7 +204,7 @@ export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Ef
   )
 
 /**
- * The maximum number of reads of a workspace that run at the same time. The result of a read may take 8 MiB of memory
+ * The maximum number of reads of a workspace that run at the same time. The result of a read can take 8 MiB of memory
  * until the result is encoded. A smaller number lets fewer lookups share a statement. With a maximum of 8 reads, a cold
  * read takes 1.3 times the CPU time.
  */

@@ -45,7 +45,7 @@ export const decodePromptReference = Schema.decodeUnknownResult(PromptReference)
 export const parsePromptReference = (text: string): PromptReference | undefined =>
   Result.getOrUndefined(decodePromptReference(text))
 
-/** A slug depends only on this many code points at the start of the title. */
+/** The number of code points at the start of a title that determine the title's slug. */
 export const maxSlugSourceLength = 200
 const maxSlugLength = 64
 

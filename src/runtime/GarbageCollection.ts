@@ -10,7 +10,7 @@ const worthwhileBytes = 32 * 1024 * 1024
 
 /**
  * Lets the heap grow by half between two garbage collections. By default, V8 lets a small heap grow to four times its
- * size, so the garbage of a burst of large requests would take several hundred MiB.
+ * size. The garbage of a burst of large requests would then take several hundred MiB.
  */
 export const limitHeapGrowth = (): void => setFlagsFromString("--heap-growing-percent=50")
 
@@ -18,8 +18,8 @@ type Collect = (options: { readonly type: "major"; readonly flavor: "last-resort
 
 /**
  * Collects garbage whenever the process is idle and its resident memory has grown by `worthwhileBytes`, so that memory
- * returns to the system. Never ends. V8 itself collects garbage only while it allocates memory, so the process would
- * keep the memory of a burst until the next burst: 430 MiB in `bench/neighbors.ts`.
+ * returns to the system. Never ends. V8 itself collects garbage only while it allocates memory. Without this effect, the
+ * process would keep the memory of a burst until the next burst: 430 MiB in `bench/neighbors.ts`.
  */
 export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
   setFlagsFromString("--expose-gc")

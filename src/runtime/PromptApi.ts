@@ -52,7 +52,7 @@ const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
 /**
  * Checks the schema and starts to serve. Fails if PostgreSQL is reachable, but the schema is not current or not
- * readable. If PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries
+ * readable. If PostgreSQL is unavailable, retries the check in the background until the check succeeds. These retries
  * continue even if the schema is not current, so that the database can be created first and migrated later.
  */
 const startServing = Effect.gen(function* () {

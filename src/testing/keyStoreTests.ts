@@ -23,7 +23,7 @@ const assertKeys = Effect.fnUntraced(function* ({ workspace, users, api_keys }: 
   }
 })
 
-/** Returns a workspace with keys in every state. Some keys of its users have no workspace. */
+/** Returns a workspace with keys in every state. Some keys of the workspace's users have no workspace. */
 const makeKeys = (): Archive => {
   const home = workspace({ tier: "team", billing_status: "over_limit" })
   const users = [user(), user({ must_reset_password: true })]

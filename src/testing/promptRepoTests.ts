@@ -24,8 +24,8 @@ export interface ContractTest<R> {
 }
 
 /**
- * Stores a workspace with its content, users and keys in the store under test. If the workspace exists, its content is
- * replaced, and its users and keys are added or updated.
+ * Stores a workspace with its content, users and keys in the store under test. If the workspace exists, replaces its
+ * content, and adds or updates its users and keys.
  */
 export type LoadWorkspace<R> = (archive: Archive) => Effect.Effect<unknown, unknown, R>
 

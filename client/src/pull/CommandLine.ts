@@ -10,7 +10,7 @@ export interface PullOptions {
   readonly frozen: boolean
   readonly tag: string | undefined
   readonly type: PromptType | undefined
-  /** True if `pull` may succeed without a matching prompt. */
+  /** True to succeed even if no prompt matches. */
   readonly allowEmpty: boolean
   /** The directory that contains `prompts.bundle.json` and `prompts.ts`. */
   readonly out: string

@@ -14,7 +14,7 @@ export const readText = (directory: string, name: string): string | undefined =>
 
 /**
  * Replaces the given files of a directory. If a text cannot be written, replaces no file. After a power failure, some
- * files may be new and others old, but each file is complete.
+ * files can be new and others old, but each file is complete.
  */
 export const writeFiles = (directory: string, files: ReadonlyMap<string, string>): void => {
   const toTemporary = (name: string) => join(directory, `.${name}.${process.pid}.new`)

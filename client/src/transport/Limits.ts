@@ -34,8 +34,8 @@ export interface CallSettings extends Limits {
 export const now = (): number => performance.now()
 
 /**
- * A point in time on two clocks, in milliseconds: the monotonic clock may stop while the machine is suspended, and the
- * wall clock may be set back.
+ * The readings of two clocks at the same moment, in milliseconds. The monotonic clock can stop while the machine is
+ * suspended. The wall clock can be set back.
  */
 export type Instant = readonly [monotonic: number, wall: number]
 

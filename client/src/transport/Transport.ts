@@ -63,7 +63,7 @@ export interface TransportOptions {
 export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Record<string, string>> =>
   headers ? Object.fromEntries(new Headers(headers)) : {}
 
-/** The longest accepted `Retry-After`, in milliseconds. The service sends at most one minute; a proxy may send more. */
+/** The longest accepted `Retry-After`, in milliseconds. The service sends at most one minute; a proxy can send more. */
 const maxRetryAfterMs = 60_000
 
 /**

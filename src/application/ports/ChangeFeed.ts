@@ -21,8 +21,8 @@ export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
- * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down,
- * changes may go unnoticed. The state of the feed is in fields instead of methods, because every read uses the state
+ * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down, the
+ * feed can miss changes. The state of the feed is in fields instead of methods, because every read uses the state
  * (`checkIsUp`, `revisionOf`).
  */
 export class ChangeFeed extends Context.Service<

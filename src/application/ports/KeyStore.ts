@@ -11,8 +11,8 @@ export class KeyStore extends Context.Service<
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
      * Records that a key was used at `now` (milliseconds since the epoch). A process calls this method at most once per
-     * minute for each key. Never waits and never fails. The time is written in the background, and is lost if the process
-     * ends before the write.
+     * minute for each key. Never waits and never fails. The store writes the time in the background. The time is lost if
+     * the process ends before the write.
      */
     readonly markUsed: (id: ApiKeyId, now: number) => void
   }

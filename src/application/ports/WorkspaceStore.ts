@@ -183,19 +183,19 @@ export class WorkspaceStore extends Context.Service<
     /** Lists events of the audit log, the latest first. */
     readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
     /**
-     * Replaces the content of a workspace. Folders, tags, fragments, prompts and versions that `whole` does not contain
-     * are deleted. Rows that do not change are neither written nor locked against changes, so importing the same
-     * workspace again changes nothing. The references and the unique values of `whole` must be valid, as
-     * `decodeArchive` checks.
+     * Replaces the content of a workspace. Deletes the folders, tags, fragments, prompts and versions that `whole` does
+     * not contain. Rows that do not change are neither written nor locked against changes, so a second import of the
+     * same workspace changes nothing. The references and the unique values of `whole` must be valid, as `decodeArchive`
+     * checks.
      *
-     * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
-     * added or updated, but never removed. `must_reset_password` may become true, but never false. A revoked key stays
-     * revoked, and an existing key never expires later than before.
+     * An import never weakens security. An existing workspace keeps its tier and billing status. An import adds or
+     * updates users and keys, but never removes a user or a key. `must_reset_password` may become true, but never false.
+     * A revoked key stays revoked, and an existing key never expires later than before.
      *
-     * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
-     * another workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to
-     * another key. An import changes a stored key without a workspace only if the key in `whole` also has no workspace
-     * and has the same owner.
+     * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to another
+     * workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to another key.
+     * An import changes a stored key without a workspace only if the key in `whole` also has no workspace and has the
+     * same owner.
      */
     readonly importWorkspace: (
       whole: WholeWorkspace,
@@ -221,9 +221,9 @@ export class WorkspaceStore extends Context.Service<
      * Passes a workspace's content to `makeEdit`, which returns an edit and a result. Applies the edit and returns the
      * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
-     * If the same rows change concurrently, `makeEdit` runs again on the new content, so the change is not overwritten.
-     * Concurrent edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of
-     * another workspace. The paths of the problems are paths in the edit.
+     * If the same rows change concurrently, `makeEdit` runs again on the new content, so the edit does not overwrite the
+     * concurrent change. Concurrent edits of one workspace run one after another. Fails with `InvalidContent` if the
+     * edit uses an id of another workspace. The paths of the problems are paths in the edit.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

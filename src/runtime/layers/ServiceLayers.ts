@@ -1,5 +1,5 @@
 // This import compiles schemas to functions when they are first used. Compiled schemas need a third less time to decode
-// a row and to encode a response. Where code generation from strings is disabled, schemas are interpreted.
+// a row and to encode a response. If code generation from strings is disabled, Effect interprets the schemas.
 import "effect/schema/SchemaJITCompiler/enable"
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
@@ -93,7 +93,7 @@ export const standaloneLayer = (settings: StandaloneSettings, database: Database
 
 /**
  * The use cases of callers and the services that `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` that a host
- * provides. Changes in these stores are not reported, so no response is cached.
+ * provides. The stores of a host report no changes, so no response is cached.
  */
 export const ownStoresLayer = (
   settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">
