@@ -40,7 +40,7 @@ const requireOne = <Id extends string, E>(
   if (others.length === 0) return Effect.succeed(first)
   const ids = [first, ...others]
   const message = `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`
-  return Effect.fail(new CommandError({ message }))
+  return new CommandError({ message })
 }
 
 /** Returns the use cases, and the id of the workspace with this id or name. Does not check that a given id exists. */

@@ -18,8 +18,8 @@ const maxDifferentLines = 2_000
  */
 export const diffTexts = (before: string, after: string): string | undefined => {
   const edits = TextDiff.lines(before, after, { maxEdits: maxDifferentLines })
-  const different = edits.flatMap(({ _tag, items }) => (_tag === "Equal" ? [] : items))
-  return different.length > maxDifferentLines ? undefined : TextDiff.unified(edits)
+  const count = edits.reduce((sum, { _tag, items }) => sum + (_tag === "Equal" ? 0 : items.length), 0)
+  return count > maxDifferentLines ? undefined : TextDiff.unified(edits)
 }
 
 const toUnixText = (text: string): string => text.replaceAll("\r\n", "\n")

@@ -90,7 +90,7 @@ export const connect = (options: { readonly dataDir: string }) => {
   const dataDir = resolve(options.dataDir)
   return open({ dataDir }).pipe(
     Effect.catchTag("DataDirectoryBusy", (busy) =>
-      existsSync(join(dataDir, socketName)) ? findSocket(dataDir) : Effect.fail(busy)
+      existsSync(join(dataDir, socketName)) ? findSocket(dataDir) : busy
     ),
     Effect.retry({
       while: ({ _tag }) => _tag === "DataDirectoryBusy",

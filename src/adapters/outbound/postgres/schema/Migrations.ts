@@ -99,12 +99,12 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   return yield* transact("read committed", work).pipe(
     Effect.tapError((error) => (isLockTimeout(error) ? stateLog.down() : Effect.void)),
     Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("500 millis") }),
-    Effect.catchIf(isRejected, (error) =>
-      Effect.fail(
+    Effect.catchIf(
+      isRejected,
+      (error) =>
         new SchemaMismatch({
           message: `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
         })
-      )
     ),
     handleSqlErrors
   )

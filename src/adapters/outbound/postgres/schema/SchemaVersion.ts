@@ -25,19 +25,13 @@ export const selectVersion = `select coalesce(max(id), 0) as version from ${migr
 const decodeVersion = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.Int }))
 
 /** Decodes the row of `selectVersion`. Fails if the schema is newer than `latest`, the version that a program knows. */
-export const toKnownVersion = (
-  rows: ReadonlyArray<unknown>,
-  latest: number
-): Effect.Effect<number, SchemaMismatch> => {
+export const toKnownVersion = Effect.fnUntraced(function* (rows: ReadonlyArray<unknown>, latest: number) {
   const { version } = decodeVersion(rows[0])
-  return version <= latest
-    ? Effect.succeed(version)
-    : Effect.fail(
-        new SchemaMismatch({
-          message: `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
-        })
-      )
-}
+  if (version <= latest) return version
+  return yield* new SchemaMismatch({
+    message: `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
+  })
+})
 
 const decodeServerState = Schema.decodeUnknownSync(
   Schema.Struct({ serverVersion: Schema.Int, hasTable: Schema.Boolean })
@@ -72,16 +66,13 @@ export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unav
   }))
 
 /** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
-export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> =
-  Effect.flatMap(readSchemaStatus, ({ version, pending }) =>
-    pending.length === 0
-      ? Effect.void
-      : Effect.fail(
-          new SchemaMismatch({
-            message: `the database's schema is version ${version} and this program needs ${migrationNames.length}: run migrate`
-          })
-        )
-  )
+export const assertSchemaCurrent = Effect.gen(function* () {
+  const { version, pending } = yield* readSchemaStatus
+  if (pending.length > 0)
+    return yield* new SchemaMismatch({
+      message: `the database's schema is version ${version} and this program needs ${migrationNames.length}: run migrate`
+    })
+})
 
 /**
  * Dies with PostgreSQL's reason if the role of the connection lacks SELECT on a table that requests read. One readable
