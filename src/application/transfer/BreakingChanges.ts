@@ -121,10 +121,7 @@ export const checkFiles = (
   { readonly prompts: ReadonlyArray<PromptInterface>; readonly warnings: ReadonlyArray<Problem> },
   InvalidFiles
 > =>
-  parseFiles(texts).pipe(
-    Result.flatMap((files) => pairForImport(anyWorkspace, emptyContent, files)),
-    Result.map((pairs) => ({
-      prompts: listInterfaces(pairs, ({ file }) => file?.state),
-      warnings: findSlotWarnings(pairs)
-    }))
-  )
+  Result.gen(function* () {
+    const pairs = yield* pairForImport(anyWorkspace, emptyContent, yield* parseFiles(texts))
+    return { prompts: listInterfaces(pairs, ({ file }) => file?.state), warnings: findSlotWarnings(pairs) }
+  })

@@ -91,33 +91,31 @@ export const planExport = (
   texts: Texts,
   overwrite = false
 ): Result.Result<FileExport, InvalidFiles | UnimportedFiles> =>
-  parseFiles(texts).pipe(
-    Result.flatMap((files) => pairWithFiles(workspace, content, files)),
-    Result.flatMap((pairs) => {
-      const makePath = makePathFactory(texts.keys())
-      const targets = omitUnusedFragments(pairs, content).map((pair) => {
-        const { item, file } = pair
-        const live = item?.isArchived === false ? item : undefined
-        return { ...pair, state: live?.state, path: file?.path ?? (live === undefined ? "" : makePath(live)) }
-      })
-      const changes = targets.filter(isDifferent).sort(Order.Struct({ path: Order.String }))
-      const edited = changes.filter(
-        ({ fileHash, importedHash }) => fileHash !== undefined && fileHash !== importedHash
-      )
-      if (edited.length > 0 && !overwrite)
-        return Result.fail({ _tag: "UnimportedFiles" as const, paths: edited.map(({ path }) => path) })
-
-      const fragmentNames = new Map(
-        targets.flatMap(({ kind, id, path }) => (kind === "fragment" ? [[id, toFragmentName(path)]] : []))
-      )
-      const textsToWrite = new Map<string, string>()
-      const pathsToRemove: Array<string> = []
-      for (const { id, path, file, state } of changes) {
-        if (state === undefined) pathsToRemove.push(path)
-        else if (file === undefined)
-          textsToWrite.set(path, renderFile({ path, file_id: id, state }, fragmentNames))
-        else textsToWrite.set(path, updateFile(file, texts.get(path) ?? "", state, fragmentNames))
-      }
-      return Result.succeed({ textsToWrite, pathsToRemove })
+  Result.gen(function* () {
+    const pairs = yield* pairWithFiles(workspace, content, yield* parseFiles(texts))
+    const makePath = makePathFactory(texts.keys())
+    const targets = omitUnusedFragments(pairs, content).map((pair) => {
+      const { item, file } = pair
+      const live = item?.isArchived === false ? item : undefined
+      return { ...pair, state: live?.state, path: file?.path ?? (live === undefined ? "" : makePath(live)) }
     })
-  )
+    const changes = targets.filter(isDifferent).sort(Order.Struct({ path: Order.String }))
+    const edited = changes.filter(
+      ({ fileHash, importedHash }) => fileHash !== undefined && fileHash !== importedHash
+    )
+    if (edited.length > 0 && !overwrite)
+      return yield* Result.fail({ _tag: "UnimportedFiles" as const, paths: edited.map(({ path }) => path) })
+
+    const fragmentNames = new Map(
+      targets.flatMap(({ kind, id, path }) => (kind === "fragment" ? [[id, toFragmentName(path)]] : []))
+    )
+    const textsToWrite = new Map<string, string>()
+    const pathsToRemove: Array<string> = []
+    for (const { id, path, file, state } of changes) {
+      if (state === undefined) pathsToRemove.push(path)
+      else if (file === undefined)
+        textsToWrite.set(path, renderFile({ path, file_id: id, state }, fragmentNames))
+      else textsToWrite.set(path, updateFile(file, texts.get(path) ?? "", state, fragmentNames))
+    }
+    return { textsToWrite, pathsToRemove }
+  })

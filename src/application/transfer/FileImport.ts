@@ -243,29 +243,27 @@ export const planImport = (
   files: ReadonlyArray<PromptFile>,
   options: PlanOptions
 ): Result.Result<ImportPlan, InvalidFiles | ConflictingEdits> =>
-  Result.flatMap(
-    pairForImport(workspace, content, files),
-    (pairs): Result.Result<ImportPlan, ConflictingEdits> => {
-      const selected = listChangedPairs(pairs)
-      const isFirstImport = content.importedStates.length === 0
-      const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
-      if (options.overwrite !== true && !isFirstImport && edited.length > 0)
-        return Result.fail({ _tag: "ConflictingEdits", edits: edited.map(describeEdit) })
-      const changes = selected.map(toChange)
-      const fragmentNames = new Map(
-        pairs.flatMap(({ id, item, file }) => {
-          const state = file?.state ?? item?.state
-          if (state?.kind !== "fragment") return []
-          return [[id, file === undefined ? state.name : toFragmentName(file.path)]]
-        })
-      )
-      const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
-      const breakingChanges = options.dryRun === true ? findBreakingChanges(pairs) : []
-      const importedStates = listStates(workspace, pairs, selected)
-      const edit = { ...makeEdit(content, changes, options), importedStates }
-      return Result.succeed([edit, { changes, warnings, fragmentNames, breakingChanges }])
-    }
-  )
+  Result.gen(function* () {
+    const pairs = yield* pairForImport(workspace, content, files)
+    const selected = listChangedPairs(pairs)
+    const isFirstImport = content.importedStates.length === 0
+    const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
+    if (options.overwrite !== true && !isFirstImport && edited.length > 0)
+      return yield* Result.fail({ _tag: "ConflictingEdits" as const, edits: edited.map(describeEdit) })
+    const changes = selected.map(toChange)
+    const fragmentNames = new Map(
+      pairs.flatMap(({ id, item, file }) => {
+        const state = file?.state ?? item?.state
+        if (state?.kind !== "fragment") return []
+        return [[id, file === undefined ? state.name : toFragmentName(file.path)]]
+      })
+    )
+    const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
+    const breakingChanges = options.dryRun === true ? findBreakingChanges(pairs) : []
+    const importedStates = listStates(workspace, pairs, selected)
+    const edit = { ...makeEdit(content, changes, options), importedStates }
+    return [edit, { changes, warnings, fragmentNames, breakingChanges }] as const
+  })
 
 /** Converts problems of the prompts and fragments in a plan's edit to problems of the files that describe them. */
 export const locateInFiles = (

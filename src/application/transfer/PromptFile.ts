@@ -232,11 +232,12 @@ const parseFragment = (path: string, text: string): Parsed<PromptFile> =>
   }))
 
 const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
-  Result.flatMap(decodeText(PromptText, path, text), ({ frontMatter, body }): Parsed<PromptFile> => {
+  Result.gen(function* () {
+    const { frontMatter, body } = yield* decodeText(PromptText, path, text)
     const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
     // `fitsName` counts code points, as PostgreSQL does, so every folder that was exported can be imported.
     if (folder !== null && !fitsName(folder))
-      return Result.fail([
+      return yield* Result.fail([
         { path, message: `the folder's name must be at most ${sizes.nameLength} characters` }
       ])
     const { id, title, type, model, favorite, tags, fragments, ...others } = frontMatter
@@ -255,7 +256,7 @@ const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
         variable_overrides
       }))
     } as const
-    return Result.succeed({ path, file_id: toFileId(id), state })
+    return { path, file_id: toFileId(id), state }
   })
 
 export const parseFile = (path: string, text: string): Parsed<PromptFile> =>

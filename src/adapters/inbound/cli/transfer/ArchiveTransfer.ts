@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
+import { toMessage } from "../../../../application/InternalError.ts"
 import type { ImportResult } from "../../../../application/ports/WorkspaceStore.ts"
 import { encodeArchive } from "../../../../application/transfer/Archive.ts"
 import { ArchiveTooLarge, InvalidContent, maxArchiveBytes } from "../../../../domain/WorkspaceContent.ts"
@@ -35,7 +36,7 @@ const readJson = Effect.fnUntraced(function* (path: string) {
   return yield* Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
     catch: (error) =>
-      InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${(error as Error).message}` }])
+      InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${toMessage(error)}` }])
   })
 })
 
