@@ -65,7 +65,7 @@ const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.
 /** Reads the states that the latest import of files recorded. */
 const readImportedStates = makeReader(ImportedState, "imported_states", { hash: "encode(hash, 'hex')" })
 
-/** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
+/** Reads the current state of a workspace's content. The caller must use a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* findWorkspace(sql, workspace)
   return {
@@ -93,9 +93,9 @@ const selectSize = `select coalesce(sum(bytes), 0)::float8 as bytes from (
 const decodeSize = Schema.decodeUnknownSync(Schema.Struct({ bytes: Schema.Number }))
 
 /**
- * Reads a whole workspace. Orders lists by id, versions by number, and fragment bindings by position. Must run in a
- * transaction with one snapshot. If the contents alone exceed the maximum size of an archive, fails without reading the
- * contents.
+ * Reads a whole workspace. Orders lists by id, versions by number, and fragment bindings by position. The caller must
+ * use a transaction with one snapshot. If the contents alone exceed the maximum size of an archive, fails without
+ * reading the contents.
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const info = yield* findWorkspace(sql, workspace)

@@ -19,7 +19,7 @@ import { countRows } from "../driver/Query.ts"
 export type ContentToWrite = Omit<WholeWorkspace, "workspace">
 
 interface Table {
-  /** The columns that a write sets, which have the names of the fields of the domain. */
+  /** The columns that a write sets. Each column has the name of a field of the domain. */
   readonly columns: ReadonlyArray<string>
   /** The columns that identify a row. */
   readonly key: ReadonlyArray<string>

@@ -76,7 +76,7 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   const removedLists = yield* deleteOtherRows(sql, lists, id, archive)
   const content = yield* upsertRows(sql, contentTables, id, archive)
   const removedItems = yield* deleteOtherRows(sql, ["prompts", "fragments", "tags", "folders"], id, archive)
-  // Checks the content before users and keys are locked.
+  // Checks the constraints of the content before the import locks users and keys.
   yield* sql`set constraints all immediate`
   const accounts = yield* upsertRows(sql, accountTables, id, archive)
   const renamed = yield* countRows(
@@ -129,8 +129,8 @@ export const makeWriter = (
   record: AuditRecorder
 ) => {
   /**
-   * Runs a write in a transaction, which a dry run rolls back. Rows may swap names, numbers and parents, so constraints
-   * are checked at the end. Fails with `InvalidContent` if PostgreSQL cannot store the content.
+   * Runs a write in a transaction, which a dry run rolls back. Rows may swap names, numbers and parents, so PostgreSQL
+   * checks constraints at the end. Fails with `InvalidContent` if PostgreSQL cannot store the content.
    */
   const run = <A, E>(
     isolation: "read committed" | "serializable",

@@ -5,8 +5,8 @@ import { makeRepeatingLog } from "../../../../application/observability/Repeatin
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 
 /**
- * How long a query may wait for a permit of its workspace and for a connection, and how long a connection may take to
- * open, in milliseconds.
+ * The maximum time that a query waits for a permit and a connection, and that a connection takes to open, in
+ * milliseconds.
  */
 export const connectTimeoutMs = 1000
 

@@ -34,8 +34,8 @@ const findSocket = Effect.fnUntraced(function* (dataDir: string) {
 
 /**
  * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes. Restarts PostgreSQL
- * whenever it ends. Creates a missing database. Fails immediately if another process owns the directory, if the directory
- * cannot hold the database, or if PostgreSQL cannot run on this machine.
+ * whenever the server ends. Creates a missing database. Fails immediately if another process owns the directory, if the
+ * directory cannot hold the database, or if PostgreSQL cannot run on this machine.
  */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)

@@ -19,7 +19,7 @@ const supervisor = `exec 3<&0 </dev/null
 ) >/dev/null 2>&1 &
 exec 3<&-; exec "$@"`
 
-/** The longest error output that is kept, in characters. */
+/** The maximum length of the error output that this process keeps, in characters. */
 const maxOutputLength = 4096
 
 /**
@@ -120,7 +120,7 @@ const waitForEarlierServer = async (directory: string): Promise<number> => {
   }
 }
 
-/** Starts PostgreSQL on the files of a directory, and waits until it accepts connections. */
+/** Starts PostgreSQL on the files of a directory, and waits until the server accepts connections. */
 export const startPostgres = async (programs: string, directory: string, user: SystemUser) => {
   const earlierPid = await waitForEarlierServer(directory)
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])

@@ -154,7 +154,7 @@ const decodeSourceRow = Schema.decodeUnknownSync(
   })
 )
 
-/** Decodes a row of `selectSources`. Fails if the row has no content because it would be too large. */
+/** Decodes a row of `selectSources`. Fails if the row lacks its content because the content is too large. */
 const toSource = (row: Row): Result.Result<ResolutionSource, ResolvedTooLarge> => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
   if (source.bytes > sizes.sourceBytes) return Result.fail(ResolvedTooLarge(source.id))
@@ -239,5 +239,5 @@ const makePromptRepo = Effect.gen(function* () {
   return yield* withSpans("PromptRepo", repo)
 })
 
-/** Provides the prompts in PostgreSQL. A read is one statement. */
+/** Provides the prompts in PostgreSQL. Each read is one statement. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, makePromptRepo)

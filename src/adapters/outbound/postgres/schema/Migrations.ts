@@ -135,7 +135,7 @@ const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
   )
 })
 
-/** Does the work of `migrate` with the given migrations. */
+/** Implements `migrate` for a given list of migrations. */
 export const runMigrations = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const version = yield* readSchemaVersion(all.length)
   const ran = version < all.length ? yield* runPending(all) : []
