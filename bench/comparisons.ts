@@ -174,7 +174,7 @@ export const bareScenario = (
 
 // ---- compared with the Fastify baseline
 
-/** Creates a scenario that compares the shared service with the Fastify baseline. No response is cached. */
+/** Creates a scenario that compares the shared service with the Fastify baseline. No request gets a cached response. */
 export const uncachedScenario = (
   group: string,
   title: string,

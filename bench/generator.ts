@@ -65,7 +65,7 @@ const runStream = (
     new Promise((resolve) => {
       let sentAt = 0
       let expected = ""
-      /** The number of bytes of the current response that are missing. -1 while its head is incomplete. */
+      /** The number of missing bytes of the current response, or -1 while its head is incomplete. */
       let remaining = -1
       let head = Buffer.alloc(0)
 

@@ -42,7 +42,7 @@ export const makeHarness = (parts: {
     ...parts,
     /** Starts a server that `close` stops if it still runs. */
     start,
-    /** Returns the server with a name. The first call starts the server, and several scenarios share it. */
+    /** Returns the server with a name, which several scenarios share. The first call starts the server. */
     shared: (name: string, options: () => Promise<Start>): Promise<ServerProcess> => {
       const server = byName.get(name) ?? options().then(start)
       byName.set(name, server)
@@ -77,10 +77,10 @@ interface Side {
 /** Maximum number of rounds of a warm-up. On a slow machine, V8 takes up to 15 s to optimize the code of a server. */
 const maxWarmUpRounds = 15
 
-/** The rate of a server is steady once it differs by at most this share from the rate three rounds earlier. */
+/** A rate is steady once the best rates of two successive groups of three rounds differ by at most this share. */
 const steadyChange = 0.05
 
-/** Compares the best rate of the last three rounds with the best rate of the three rounds before. */
+/** Returns true once the best rate of the last three rounds is close to the best rate of the three rounds before. */
 const isSteady = (rates: ReadonlyArray<number>): boolean => {
   if (rates.length < 6) return false
   const [earlier, last] = [Math.max(...rates.slice(-6, -3)), Math.max(...rates.slice(-3))]
@@ -118,7 +118,7 @@ export const alternate = async (harness: Harness, a: Side, b: Side): Promise<Rou
   return results
 }
 
-/** Extracts a value from the result of one run. */
+/** Extracts a value from the result of one round. */
 export type Metric = (result: RoundResult) => number
 
 export const perSecond =

@@ -15,15 +15,15 @@ const [applications, clientsPerApplication] = [100, 10]
 const clientCount = applications * clientsPerApplication
 /** The time between changes, in milliseconds. Meanwhile, the service checks the requests of all applications. */
 const pauseMs = 250
-/** How long the clients may take to notice a change, in milliseconds: a client that does not wait asks every 30 s. */
+/** The time in which every client must notice a change, in milliseconds. A client that cannot wait reads every 30 s. */
 const timeoutMs = 60_000
 
 /** Returns the numbers of an application's prompts. Only these two prompts use the fragment `5 * application + 4`. */
 const listPrompts = (application: number) => [5 * application + 1, 5 * application + 2] as const
 
 /**
- * Connects all clients. `onText` is called after each change, with the text in the memory of a client, and `onRejection`
- * when a client gets its first 401. A client closes its live prompts then.
+ * Connects all clients. Calls `onText` after each change, with the text in the memory of a client. Calls `onRejection`
+ * when a client gets its first 401; the client then closes its live prompts.
  */
 const connectClients = async (port: number, onText: (text: string) => void, onRejection: () => void) => {
   let unheld = 0
@@ -49,15 +49,15 @@ const connectClients = async (port: number, onText: (text: string) => void, onRe
   }
   const clients = await Promise.all(
     numbers(clientCount).map(async (index) => {
-      // Connects few clients at the same time.
+      // Limits the number of clients that connect at the same time.
       await setTimeout(index * 2)
       return connectClient(index % applications)
     })
   )
-  // Now all clients wait for a change.
+  // After this time, all clients wait for a change.
   await setTimeout(2_000)
   return {
-    /** Returns how many responses were a 304 before the end of the wait, after which a client pauses. */
+    /** Returns how many waits the service ended early with a 304. The client pauses after such a 304. */
     countUnheld: () => unheld,
     close: () => {
       for (const client of clients) client.close()
@@ -77,7 +77,7 @@ const live: Scenario = {
     const notice = () => noticedAt.push(performance.now())
     const clients = await connectClients(port, (text) => text.includes(marker) && notice(), notice)
 
-    /** Makes a change that `count` clients notice, and returns the time from its commit to each of them. */
+    /** Makes a change that `count` clients notice. Returns the time from the commit to each notice, in milliseconds. */
     const measureChange = async (count: number, change: () => PromiseLike<unknown>) => {
       await setTimeout(pauseMs)
       noticedAt = []
@@ -85,7 +85,7 @@ const live: Scenario = {
       const committedAt = performance.now()
       while (noticedAt.length < count) {
         if (performance.now() - committedAt > timeoutMs) {
-          // Their requests would keep this process running.
+          // The requests of the clients would keep this process running.
           clients.close()
           throw new Error(
             `${noticedAt.length} of ${count} clients noticed a change; ${clients.countUnheld()} requests were not held`
@@ -148,7 +148,7 @@ const live: Scenario = {
     const rejected = summarize("From a revocation to the 401 of a live client", rejections)
     clients.close()
     await stop()
-    // Other scenarios use these keys.
+    // Makes the keys valid again, because other scenarios use the keys.
     await sql`update api_keys set revoked_at = null`
     return [{ ...edited, detail: { ...edited.detail, ...cpuTimes } }, rejected]
   }

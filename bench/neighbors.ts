@@ -3,9 +3,9 @@
  * 90 requests at the same time. The second tenant sends two reads every 10 ms, one of them cached. The kind
  * `small prompts` is for comparison; every other kind of value has the largest size that the database accepts.
  *
- * Exits with 1 if one of these rules is broken: a cached read takes at most 250 ms, and an uncached read at most 500
- * ms. The process has at most 400 MiB and, after a minute without requests, at most 60 MiB more than at its start.
- * Every response to the second tenant is 200. No log line reports an outage. Takes five minutes and needs PostgreSQL.
+ * Exits with 1 unless a cached read takes at most 250 ms and an uncached read at most 500 ms. The process must also have
+ * at most 400 MiB and, after a minute without requests, at most 60 MiB more than at its start. Every response to the
+ * second tenant must be 200, and no log line may report an outage. Takes five minutes and needs PostgreSQL.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/neighbors.ts [PART OF A KIND'S NAME]
  */

@@ -1,8 +1,8 @@
 /**
  * Runs generated histories of changes against two instances of the service, which connect to PostgreSQL through
- * PgBouncer. Restarts the processes meanwhile, and checks every response against an API without caches. Does this for
- * the pool modes `transaction` and `session` at the same time. Prints the first seed whose history violates a rule, with
- * the response and the history, and exits with 1. With --seed, repeats the history of one seed. The seed determines the
+ * PgBouncer. Restarts the processes during a history, and checks every response against an API without caches. Tests the
+ * pool modes `transaction` and `session` at the same time. Prints the first seed whose history violates a rule, with the
+ * response and the history, and exits with 1. With --seed, repeats the history of one seed. The seed determines the
  * changes and the restarts, but not their interleaving.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/oracle.ts [--seconds 3600] [--seed N]

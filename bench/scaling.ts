@@ -7,7 +7,7 @@ import { makeServiceStart, type ServerProcess } from "./processes.ts"
 import { eachOnce, numbers, thousandPrompts } from "./requests.ts"
 
 let unknownParameters = 0
-/** Returns `count` requests. Each has a new, ignored parameter, so that no cached response matches. */
+/** Returns `count` requests, each with a new parameter that the API ignores, so that no cached response matches. */
 const withoutCache = (requests: Stream, count: number): Stream =>
   eachOnce({
     ...requests,

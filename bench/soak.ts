@@ -1,7 +1,7 @@
 /**
- * Stresses the service. Without options: requests to all endpoints, changes of the data, clients that disconnect, and
- * faults of PostgreSQL and Redis. `--outage` makes the database of two services unreachable in four ways. `--herd` kills
- * and restarts a service that 2,000 clients read from. Exits with 1 if a response or the service breaks a rule.
+ * Stresses the service. Without options, sends requests to all endpoints while the data changes, clients disconnect, and
+ * PostgreSQL and Redis fail. `--outage` makes the database of two services unreachable in four ways. `--herd` kills and
+ * restarts a service that 2,000 clients read from. Exits with 1 if a response or the service breaks a rule.
  *
  *     npm run soak -- [--outage | --herd] [--seconds N]
  */

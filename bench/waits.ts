@@ -16,8 +16,8 @@ interface Wait {
 }
 
 /**
- * Connects one client for each wait. Each client reads its target. After `startWaiting`, it waits for changes, again and
- * again. `onChange` is called for each change.
+ * Connects one client for each wait. Each client reads its target, and after `startWaiting` repeatedly waits for a
+ * change. Calls `onChange` for each change.
  */
 const connectClients = async (
   { port }: ServerProcess,
@@ -55,7 +55,7 @@ const connectClients = async (
   }
   const clients = await Promise.all(
     waits.map(async (wait, index) => {
-      // Connects few clients at the same time.
+      // Limits the number of clients that connect at the same time.
       await setTimeout(index / 5)
       return connectClient(wait)
     })
@@ -71,7 +71,7 @@ const connectClients = async (
   }
 }
 
-/** Returns waits for the prompts 1, 2, 3 and so on. Every 200 of them have the same key. */
+/** Returns waits for the prompts 1, 2, 3 and so on. Every 200 waits share a key. */
 const makeWaits = (count: number): ReadonlyArray<Wait> =>
   numbers(count).map((i) => ({
     key: makeKey(thousand, 1 + (i % (count / 200))),

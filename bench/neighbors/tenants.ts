@@ -11,7 +11,7 @@ interface LargeRequest {
   readonly body?: string
 }
 
-/** A kind of content, in most kinds as large as the database accepts, and the requests that read the content. */
+/** A kind of content and its requests. Most kinds of content are as large as the database accepts. */
 interface Kind {
   readonly name: string
   /** The statements that fill the empty workspace `$1`. */
@@ -122,8 +122,8 @@ export const kinds: ReadonlyArray<Kind> = [
 ]
 
 /**
- * The settings of the service. The rate limits are raised because several kinds are read in the same minute. The memory
- * options are equal to those of the image and of the systemd unit.
+ * The settings of the service. The rate limits are high, because a run reads several kinds in the same minute. The
+ * memory options equal the options of the image and of the systemd unit.
  */
 const env = {
   NODE_OPTIONS: "--max-semi-space-size=16",

@@ -32,7 +32,7 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
     current_content: `${marker} for {{customer}}`
   })
   const toFragmentFields = (marker: string) => ({ content: `${marker} with {{value}}` })
-  // Without a change, a row belongs to the workspace at its index modulo their number.
+  // At first, row n belongs to the workspace at index n modulo the number of workspaces.
   const toHome = (index: number) => ({ workspace_id: workspaces[index % workspaces.length] })
   const makeRows = (marker: string) => ({
     workspaces: workspaces.map((id) => ({ id })),
@@ -76,7 +76,7 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
       select id, current_version, ${marker}, ${marker} from prompts where ${sql.in("id", ids)}`
   ]
 
-  /** Writes every row of the world, which is visible in every response. */
+  /** Writes every row of the world, so that every response shows the change. */
   const changeEverything = (marker: string): Change => ({
     name: "change everything",
     statements: [
@@ -98,7 +98,7 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
     const status = random.pick(["active", "past_due", "over_limit", "disputed"])
     const isBound = () => random.chance(0.3)
     const deletePrompt = sql`delete from prompts where id = ${prompt}`
-    // Access is restored often, so that most keys work.
+    // The history often restores access, so that most keys are valid.
     const changes: Array<[weight: number, name: string, ...statements: Array<Statement<unknown>>]> = [
       [5, "restore all rows", ...restore(marker)],
       [3, `edit prompt ${p}`, editPrompts([prompt], marker)],

@@ -20,7 +20,7 @@ export interface Observation {
   readonly target: string
   readonly startedAt: number
   readonly endedAt: number
-  /** The age that the response states, in milliseconds: 0 unless it was served without the database. */
+  /** The `Age` of a response that was served without the database, in milliseconds. 0 for every other response. */
   readonly ageMs: number
   /** The status and the message with which the key was rejected. */
   readonly rejection: string | undefined

@@ -58,7 +58,7 @@ export type Stage = Effect.Success<ReturnType<typeof startStage>>
 
 export interface StageOptions {
   readonly poolMode: PoolMode
-  /** How long known responses are served without the database, such as "0 seconds". */
+  /** How long an instance serves known responses while it cannot reach the database, such as "0 seconds". */
   readonly outageMaxAge: string
 }
 

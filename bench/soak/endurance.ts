@@ -1,4 +1,4 @@
-/** Sends requests during changes and faults. Nothing may leak, and the service must recover within 2 s. */
+/** Sends requests during changes and faults. Memory and descriptors must not leak. Recovery takes at most 2 s. */
 import { readdirSync } from "node:fs"
 import { Agent } from "node:http"
 import { connect } from "node:net"
