@@ -70,7 +70,8 @@ select to_regclass('public.api_keys') is not null as has_tables
   revoke insert, update, delete on public.prompt_retrieval_migrations from :"admin";
 \endif
 
--- The service reads neither the audit log nor the states that imports of files recorded. Audit events are only added.
+-- The service reads neither the audit log nor the states that imports of files recorded. The administrator can add audit
+-- events, but cannot change or delete them.
 select format('revoke select on %s from %I', oid::regclass, :'service')
 from pg_class
 where relnamespace = 'public'::regnamespace and relname in ('audit_events', 'imported_states')

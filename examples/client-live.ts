@@ -1,5 +1,5 @@
 /**
- * Prints the text of a prompt, and its new text whenever it changes, for an hour. Edit the prompt meanwhile. In a
+ * Prints the text of a prompt, and for an hour prints the new text after each change. Edit the prompt in this time. In a
  * checkout, run `npm run build --workspace client` first.
  *
  *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-live.ts

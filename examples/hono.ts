@@ -13,5 +13,5 @@ application.get("/", (context) => context.text("a page of the application\n"))
 
 export default application
 
-/** Call this when the server has stopped. */
+/** Call this function after the server has stopped. */
 export const close = (): Promise<void> => api.close()

@@ -11,7 +11,7 @@ type Resolved = Awaited<ReturnType<InProcessPrompts["getResolved"]>>
 
 const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL ?? "" })
 
-/** Writes each slot as `{name}`: LiteLLM replaces `{{name}}` by the value in braces. */
+/** Writes each slot as `{name}`, because LiteLLM would turn `{{name}}` into `{value}`. */
 const toLiteLlmSlots = (text: string): string =>
   text.replace(/\{\{([^{}]{1,256})\}\}/g, (slot, name: string) => (name.trim() ? `{${name.trim()}}` : slot))
 

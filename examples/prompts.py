@@ -24,7 +24,7 @@ class PromptError(Exception):
 
 
 class PromptUnavailable(Exception):
-    """The service cannot respond now, and no known prompt is recent enough. Try again after `retry_after` seconds."""
+    """The service cannot respond now, and no cached prompt is recent enough. Try again after `retry_after` seconds."""
 
     def __init__(self, reason, retry_after):
         super().__init__(f"{reason}; retry after {retry_after:.0f} s")
@@ -41,9 +41,9 @@ class _RefuseRedirects(urllib.request.HTTPRedirectHandler):
 class Prompts:
     """Reads prompts by name or id.
 
-    A known prompt is returned without a request for `max_age` seconds. Then one request checks its ETag. While the
-    service is unavailable or limits the rate, the known prompt is returned until it is `max_stale` seconds old, and no
-    request is sent before the time of Retry-After.
+    Returns a cached prompt without a request for `max_age` seconds. Then one request checks its ETag. While the service
+    is unavailable or limits the rate, returns the cached prompt until it is `max_stale` seconds old, and sends no
+    request before the time in Retry-After.
     """
 
     def __init__(self, url, key, max_age=30, max_stale=3600, timeout=5):
