@@ -80,10 +80,10 @@ const addUnusedParameter = (target: string, value: string): string =>
   `${target}${target.includes("?") ? "&" : "?"}unused=${value}`
 
 /**
- * Splits requests into separate groups, one for each round. With `keys`, the warm-up has a group of its own. Without
- * `keys`, the rounds of the warm-up read the rows of all rounds, so that PostgreSQL has these rows in memory before the
- * first round. The warm-up always uses 32 connections, so that V8 has compiled the servers' code, even in a scenario
- * with one connection.
+ * Splits requests into separate groups, one for each round. With `keys`, the warm-up has another group. Without `keys`,
+ * the rounds of the warm-up read the rows of all rounds, so that PostgreSQL has these rows in memory before the first
+ * round. The warm-up always uses 32 connections, so that V8 has compiled the servers' code, even in a scenario with one
+ * connection.
  */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
   const { targets, keys } = requests
