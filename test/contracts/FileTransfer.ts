@@ -23,7 +23,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
     timeout: "60 seconds"
   })(`imports and exports of files: ${name}`, (it) => {
     const test = makeTest(it.effect)
-    test("an import makes a workspace equal to the files, an export makes the files equal to the workspace, and repeating either changes nothing", function* () {
+    test("an import makes a workspace equal to the files, an export makes the files equal to the workspace, and a repeated import or export changes nothing", function* () {
       const { exportFiles } = yield* Administration
       const [{ archive: own }, { archive: other }] = [sample(), sample()]
       const home = own.workspace.id

@@ -59,10 +59,10 @@ const makeModel = () => {
   }
 }
 
-/** Tests what every adapter of `RateLimiter` must do within one process (specification 8). */
+/** Tests the rules of `RateLimiter` for one process (specification 8). */
 export const testRateLimiter = (layer: Layer.Layer<RateLimiter>): void => {
   it.effect.prop(
-    "any sequence of calls returns the same results as the model, which counts per scope and minute",
+    "any sequence of calls of a RateLimiter returns the results of a model that counts per scope and minute",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
     Effect.fnUntraced(
       function* ([steps]) {

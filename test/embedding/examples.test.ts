@@ -16,7 +16,7 @@ const examples = join(import.meta.dirname, "../../examples")
 
 const { archive, key } = makeDemoTenant()
 const agent = archive.prompts.find(({ title }) => title === "Support agent")!
-// litellm.ts must not search for a slot from each of these spaces.
+// litellm.ts must search this open slot in linear time.
 Object.assign(agent, { current_content: `${agent.current_content}{{${" ".repeat(20_000)}` })
 const path = `/api/v1/prompts/${agent.id}/resolved`
 const resolved = Result.getOrThrow(resolve(getSource(archive, agent)))
@@ -26,14 +26,14 @@ const modules = ["hono.ts", "route-handler.ts"]
 const programs = ["effect-program.ts", "in-process.ts", "litellm.ts", "resolve.ts"]
 const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
-/** A project that contains all examples. Its imports of this repository's packages resolve to their sources. */
+/** A project that contains all examples. Imports of this repository's packages resolve to the sources. */
 const project = makeLinkedProject("embedding-examples", ["express", "fastify", "hono"])
 cpSync(examples, project, { recursive: true })
 
 const runNode = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
   run(project, process.execPath, args, env)
 
-it("test/embedding/examples.test.ts runs every example that does not use the client", () => {
+it("every example that does not use the client has a test", () => {
   expect(readdirSync(examples).filter((name) => name.endsWith(".ts") && !name.startsWith("client"))).toEqual(
     [...servers, ...modules, ...programs, ...tests].toSorted()
   )
@@ -41,7 +41,7 @@ it("test/embedding/examples.test.ts runs every example that does not use the cli
 
 const { env } = makeTestDatabase([archive])
 const headers = { authorization: `Bearer ${key}` }
-/** Runs a test on the port of an example, which must then stop without an error. */
+/** Starts an example, and runs a test on its port. Then the example must stop without an error. */
 const testExample = async (example: string, test: (port: number) => Promise<void>) => {
   const port = await freePort()
   const child = spawn(process.execPath, [example], {
@@ -58,7 +58,7 @@ const testExample = async (example: string, test: (port: number) => Promise<void
   }
 }
 
-it.each(servers)("%s serves the API next to the pages of the application", (example) =>
+it.each(servers)("the example %s serves the API next to the pages of the application", (example) =>
   testExample(example, async (port) => {
     const send = async (path: string, init: RequestInit = {}) => {
       const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...init })
@@ -91,7 +91,7 @@ const get = async (path, headers) =>
     : GET(new Request("http://host.example" + path, { headers }))`,
     resolved.resolved_content
   ]
-])("%s serves the API and a page of the application", async (_, start, page) => {
+])("the example %s serves the API and a page of the application", async (_, start, page) => {
   const code = `${start}
 const responses = [
   await get("${path}", { authorization: "Bearer ${key}" }), await get("${path}", {}), await get("/", {})
@@ -107,7 +107,7 @@ await close()`
   ])
 })
 
-it("litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", () =>
+it("the example litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", () =>
   testExample("litellm.ts", async (port) => {
     const endpoint = `http://127.0.0.1:${port}/beta/litellm_prompt_management`
     const response = await fetch(`${endpoint}?prompt_id=support-agent&project_name=x`, { headers })
@@ -131,11 +131,11 @@ it.each([
   ["in-process.ts", "Support agent 3\n3\nNOT_FOUND Version not found\n"],
   ["effect-program.ts", "Support agent 3\n/readyz 200\n"],
   ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"]
-])("%s prints what its comments say", async (example, stdout) => {
+])("the example %s prints the output that its comments show", async (example, stdout) => {
   expect(await runNode([example], env)).toEqual({ code: 0, stdout, stderr: "" })
 })
 
-it.each(tests)("the tests in %s pass", async (example) => {
+it.each(tests)("the tests in the example %s pass", async (example) => {
   const { code, stdout, stderr } = await runNode(["--test", "--test-reporter=spec", example])
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   const [, count] = /ℹ tests (\d+)\n/.exec(stdout)!

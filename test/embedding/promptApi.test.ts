@@ -143,7 +143,7 @@ it("createPromptApi succeeds before its database exists, and the API serves once
   await expect(early.prompts.list(member)).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" })
   expect((await run(["migrate"], env)).code).toBe(0)
   await expect.poll(readStatus).toBe(200)
-  // The checks of the database in between did not log again.
+  // The later checks of the database did not log the problem again.
   expect(countLogged()).toBe(1)
 })
 

@@ -28,7 +28,7 @@ const send = (api: PromptApi, target: string) =>
 it.each([
   [{ perKey: 1 }, '"key";q=1;w=60'],
   [{ perProcess: 1 }, '"process";q=1;w=60']
-])("an API with the rateLimits %j rejects further requests", async (rateLimits, policy) => {
+])("an API with the rateLimits %j rejects requests beyond the limit", async (rateLimits, policy) => {
   const api = await makeApi({ rateLimits })
   const readPolicy = async () => (await send(api, path)).headers.get("ratelimit-policy")
   await expect.poll(readPolicy).toBe(policy)
@@ -53,7 +53,7 @@ it("basePath is the prefix of every path of the API, its OpenAPI document and it
   }
 })
 
-it("if publicUrl and basePath differ, requests are accepted only below basePath and responses contain publicUrl", async () => {
+it("if publicUrl and basePath differ, the API accepts requests only below basePath, and its responses contain publicUrl", async () => {
   const publicUrl = "https://example.com/public"
   const api = await makeApi({ basePath, publicUrl })
   expect(await readServers(api)).toEqual([{ url: publicUrl }])
@@ -61,7 +61,7 @@ it("if publicUrl and basePath differ, requests are accepted only below basePath 
   expect((await send(api, `/public${path}`)).status).toBe(404)
 })
 
-it("a logger receives a line without secrets for each request, at debug for probes and otherwise at info, even if info throws", async () => {
+it("the logger of an API receives a line without secrets for each request, at debug for probes and at info for others, even if info throws", async () => {
   const lines: Array<readonly [message: string, fields: HostLogFields]> = []
   const info = (...line: readonly [message: string, fields: HostLogFields]) => {
     lines.push(line)
@@ -85,7 +85,7 @@ it("a logger receives a line without secrets for each request, at debug for prob
   expect(lines).toEqual([["request", fields]])
 })
 
-it("warnings go to the method warn of the logger or, without a logger, to stderr as JSON lines", async () => {
+it("an API sends warnings to the method warn of its logger or, without a logger, to stderr as JSON lines", async () => {
   const errors = vi.spyOn(console, "error").mockImplementation(() => {})
   const warn = vi.fn()
   const redisUrl = "redis://127.0.0.1:9"
@@ -99,7 +99,7 @@ it("warnings go to the method warn of the logger or, without a logger, to stderr
     .toContainEqual(expect.objectContaining({ level: "warn", time: expect.any(String) }))
 })
 
-it("api.metrics() returns Prometheus text with metrics of requests and of the process, but throws unless metrics is true", async () => {
+it("api.metrics() returns Prometheus text about requests and the process, but throws unless the option metrics is true", async () => {
   const api = await makeApi({ metrics: true })
   await send(api, path)
   const text = api.metrics()

@@ -29,7 +29,7 @@ import { assertReads, type ContractTests, findKey } from "./support.ts"
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {
   const test = makeTest(it.effect)
-  test("addWorkspace adds an empty workspace with a new id, and the list has every workspace once, ordered by id", function* () {
+  test("addWorkspace adds an empty workspace only if its id is new, and the list of workspaces has each workspace once, ordered by id", function* () {
     const { workspaces, addWorkspace } = yield* WorkspaceStore
     const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
     for (const _ of [1, 2]) yield* loadArchive(imported)
@@ -45,7 +45,7 @@ export const testDirectory = (it: ContractTests): void => {
     )
   })
 
-  test("the lists of folders, tags, users and keys contain exactly the workspace's items, in their order", function* () {
+  test("the lists of folders, tags, users and keys contain exactly the items of the workspace, ordered by name or id", function* () {
     const { folders, tags, users, keys, readContent } = yield* WorkspaceStore
     const names = ["B", "a", "z", "ß", "😀"]
     const own: ReturnType<typeof archive> = {
@@ -94,7 +94,7 @@ export const testDirectory = (it: ContractTests): void => {
     assert.isFalse((yield* findKey(other.keys.active)).revoked)
   })
 
-  test("deleteUser deletes a user and the user's keys; without withActiveKeys, it fails if a key is neither revoked nor expired", function* () {
+  test("deleteUser deletes a user and the user's keys, but fails without withActiveKeys if a key is neither revoked nor expired", function* () {
     const { deleteUser, users } = yield* WorkspaceStore
     const [home, owner, other, idle] = [workspace(), user(), user(), user()]
     const expires_at = instant("2026-06-01T00:00:00.000Z")

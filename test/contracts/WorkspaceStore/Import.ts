@@ -24,7 +24,7 @@ import { assertReads, type ContractTests, findKey, inExportOrder, makeRecord, on
 
 const revoked_at = instant("2026-03-01T00:00:00.000Z")
 
-/** Gives each tag, version and binding the id of the next, so that their rows swap names, numbers and parents. */
+/** Gives each tag, version and binding the id of its successor, so that rows swap names, numbers and parents. */
 const swapIds = (archive: Archive): Archive => {
   const { tags, prompts } = archive
   const next = new Map<string, string>()
@@ -146,7 +146,7 @@ export const testImport = (it: ContractTests): void => {
     assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
   })
 
-  test("importWorkspace rejects ids, hashes and emails, in any letter case, of other users, keys and workspaces, and names the path of each", function* () {
+  test("importWorkspace rejects ids, hashes, and emails in any letter case that belong to other users, keys or workspaces, and names the path of each", function* () {
     const [{ archive: other, keys }, theirs, own] = [sample(), oneOfEach(), oneOfEach()]
     for (const each of [other, theirs]) yield* loadArchive(each)
     const [ada, ben, eve] = [other.users[0]!, other.users[1]!, user()]
@@ -171,7 +171,7 @@ export const testImport = (it: ContractTests): void => {
       ),
       [{ api_keys: [{ ...make(), id: keys.active.stored.id }] }, "api_keys[0].id"],
       [{ api_keys: [taken] }, "api_keys[0].id"],
-      // An import cannot give a workspace to a stored key without one.
+      // An import cannot assign a stored key without a workspace to a workspace.
       [{ api_keys: [{ ...taken, workspace_id: own.workspace.id }] }, "api_keys[0].id"],
       [
         {

@@ -19,7 +19,7 @@ import { addKey, type ContractTests, findKey, makeRecord, toReplacement } from "
 
 const early = instant("2098-01-01T00:00:00.000Z")
 const late = instant("2099-01-01T00:00:00.000Z")
-/** 90 days after the time of the other keys. */
+/** 90 days after the other keys were issued. */
 const issuedAt = instant("2026-04-01T00:00:00.000Z")
 /** 90 days after `early`. */
 const issuedAndEarly = instant("2098-04-01T00:00:00.000Z")
@@ -50,11 +50,11 @@ export const testKeys = (it: ContractTests): void => {
   const expiry = { expires_at: early, revoked_at: null }
   const revocation = { expires_at: late, revoked_at: issuedAt }
   for (const { how, endsAt, end, oldExpiry, expires_at, newExpiry } of [
-    { how: "at the given time", endsAt: early, end: expiry, ...givenExpiry },
-    { how: "by revocation if the given time has come", endsAt: issuedAt, end: revocation, ...givenExpiry },
-    { how: "and gives the new key the same lifetime", endsAt: late, end: expiry, ...sameLifetime }
+    { how: "ends the old key at the given time", endsAt: early, end: expiry, ...givenExpiry },
+    { how: "revokes the old key if the time has come", endsAt: issuedAt, end: revocation, ...givenExpiry },
+    { how: "gives the new key the lifetime of the old key", endsAt: late, end: expiry, ...sameLifetime }
   ])
-    test(`rotateKey adds a key with the workspace, owner and name of another key, and ends the other key ${how}`, function* () {
+    test(`rotateKey adds a key with the workspace, owner and name of an old key, and ${how}`, function* () {
       const { rotateKey, keys, users } = yield* WorkspaceStore
       const fields = { name: "Production", expires_at: oldExpiry }
       const { home, owner, key: old, archive } = makeTenant({ key: fields })
@@ -75,7 +75,7 @@ export const testKeys = (it: ContractTests): void => {
       assert.deepStrictEqual(yield* findKey(old), makeRecord(old, home, ended))
     })
 
-  test("addKey adds a key for the user with the email in any letter case, and adds a user for an unknown email", function* () {
+  test("addKey adds a key for the user whose email differs at most in letter case, and adds a user for an unknown email", function* () {
     const [home, owner] = [workspace({ tier: "free" }), user()]
     yield* loadArchive(archive({ workspace: home }))
     const [first, second] = [key(home.id, owner), key(home.id, owner, { expires_at: late })]

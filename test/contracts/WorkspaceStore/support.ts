@@ -31,7 +31,7 @@ export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | Worksp
 
 export const findKey = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
-/** Returns the record that a lookup of this key of a workspace finds. */
+/** Returns the record that a lookup of a workspace's key finds. */
 export const makeRecord = (
   { stored }: Key,
   { id, tier, billing_status }: Archive["workspace"],
@@ -63,8 +63,8 @@ export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId,
   )
 
 /**
- * Returns an archive with its items in the order of an export. Keeps the users without a key of the workspace, which an
- * export omits.
+ * Returns an archive with its items in the order of an export. Keeps the users without a key of the workspace, although
+ * an export omits these users.
  */
 export const inExportOrder = (archive: Archive): Archive => ({
   ...archive,

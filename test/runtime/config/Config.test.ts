@@ -5,7 +5,7 @@ import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environm
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
 import { run } from "../../support/services/startService.ts"
 
-/** Each variable, its setting, the default of the setting, and a text with its value. */
+/** Each variable, its setting, the default of the setting, a text for the variable, and the value of the text. */
 const settings: ReadonlyArray<
   readonly [name: string, setting: string, defaultValue: unknown, text: string, value: unknown]
 > = [
@@ -30,7 +30,7 @@ const settings: ReadonlyArray<
   ["LOG_FORMAT", "logFormat", process.stderr.isTTY ? "pretty" : "json", "pretty", "pretty"]
 ]
 
-/** Reads the configuration. URLs are not redacted, and the rate limits are beside the other settings. */
+/** Reads the configuration. Reveals redacted URLs, and moves the rate limits beside the other settings. */
 const readFrom = (env: Record<string, string>) => {
   const { rateLimits, ...others } = Effect.runSync(readConfig(env))
   const reveal = (value: unknown) => (Redacted.isRedacted(value) ? Redacted.value(value) : value)
@@ -72,7 +72,7 @@ it.each<readonly [Record<string, string>, string]>([
     { LOG_FORMAT: "s3cret", PORT: "8 0", DATABASE_URL: "", RATE_LIMIT_PER_KEY: "1e3", METRICS_PORT: "0x50" },
     "DATABASE_URL must .*; PORT must .*; RATE_LIMIT_PER_KEY must .*; METRICS_PORT must .*; LOG_FORMAT must .*$"
   ]
-])("readConfig names every invalid variable, but no value: %o", (env, message) => {
+])("the error of readConfig names every invalid variable, but no value: %o", (env, message) => {
   const error = Effect.runSync(Effect.flip(readConfig(env)))
   expect(error).toBeInstanceOf(InvalidConfig)
   expect(error.message).toMatch(new RegExp(`^${message}`))
@@ -85,7 +85,7 @@ it("readConfig reads durations in every unit", () => {
   expect(milliseconds).toEqual([250, 1_500, 120_000, 3_600_000, 86_400_000, 2_145_600_000])
 })
 
-it("serve does not ignore an empty DATABASE_URL: it exits with 1 and one line", async () => {
+it("if DATABASE_URL is empty, serve exits with 1 and prints one line that says how to fix the problem", async () => {
   const stderr = "prompt-retrieval: DATABASE_URL must not be empty; unset it to use the embedded database\n"
   expect(await run(["serve"], { DATABASE_URL: "" })).toEqual({ code: 1, stdout: "", stderr })
 })

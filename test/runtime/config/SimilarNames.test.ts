@@ -9,7 +9,7 @@ it.each([
   ["PROT", "PORT"],
   ["PORTS", "PORT"],
   ["MPC", "MCP"]
-])("findSimilarNames warns that %s resembles %s, if this variable is not set", (name, known) => {
+])("findSimilarNames warns that %s resembles %s, unless both variables are set", (name, known) => {
   const message = `The environment variable ${name} is not used; did you mean ${known}?`
   expect(findSimilarNames({ [name]: "x" })).toEqual([message])
   expect(findSimilarNames({ [name]: "x", [known]: "x" })).toEqual([])
@@ -23,7 +23,7 @@ it("findSimilarNames does not warn about variables of other programs", () => {
   expect(findSimilarNames(env)).toEqual([])
 })
 
-it("a command logs the warning about a variable that resembles another variable", async () => {
+it("a command logs a warning if an environment variable resembles a variable of the program", async () => {
   const { code, stderr } = await run(["check", "examples/prompts-as-files"], { DATABASE_URI: "x" })
   expect(code).toBe(0)
   expect(stderr).toContain('"level":"warn","msg":"The environment variable DATABASE_URI is not used')

@@ -98,7 +98,7 @@ it("the pretty log format writes a request on one line, without null fields, and
 })
 
 makeTest(it.live)(
-  "while nothing reads the log, lines beyond 4 MiB are dropped, and their number is logged when the reader resumes",
+  "while nothing reads the log, the logger drops lines beyond 4 MiB, and logs their number when the reader resumes",
   function* () {
     const texts: Array<string> = []
     const resumed = Promise.withResolvers<void>()

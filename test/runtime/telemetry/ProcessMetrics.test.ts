@@ -23,7 +23,7 @@ const blockEventLoop = Effect.promise(async () => {
 })
 
 makeTest(it.effect)(
-  "however often they are read, the event loop delay metrics cover the last complete period of 15 seconds",
+  "the metrics of the event loop delay cover the last complete period of 15 s, however often the metrics are read",
   function* () {
     yield* measureProcess
     yield* blockEventLoop
