@@ -59,7 +59,10 @@ const countRejection = { key: registerRejectionCounter("key"), process: register
 /** The minimum time between two marks of one key, in milliseconds. A mark records that a key was used. */
 const markIntervalMs = 60_000
 
-/** Returns true if a mark is less than a minute away from `now`. After the clock is set back, marks are later. */
+/**
+ * Returns true if a mark is less than a minute away from `now`. A mark can be later than `now` if the clock was set
+ * back.
+ */
 const isRecent = (mark: number | undefined, now: number): boolean =>
   mark !== undefined && Math.abs(now - mark) < markIntervalMs
 

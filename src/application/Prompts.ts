@@ -46,8 +46,8 @@ export interface ResolvedItem extends ResolvedVersion {
 
 /**
  * The reads of specification 4, and reads of several resolved prompts, for HTTP, MCP and embedders. `text` is an
- * unparsed id or name (`parsePromptReference`), and `number` is an unparsed version number. A read with a malformed
- * text fails without a query, with the error of an unknown prompt or version.
+ * unparsed id or name (`parsePromptReference`), and `number` is an unparsed version number. A read with a malformed text
+ * sends no query, and fails like a read of an unknown prompt or version.
  */
 export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompts", {
   make: Effect.gen(function* () {

@@ -67,7 +67,7 @@ const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
  * Parses a token as a key (specification 5). Fails with `InvalidKeyFormat` if the token does not start with the prefix,
- * and with `InvalidKey` unless exactly 64 lowercase hexadecimal digits follow.
+ * and with `InvalidKey` if anything other than 64 lowercase hexadecimal digits follows.
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
   if (!token.startsWith(keyPrefix)) return Result.fail(InvalidKeyFormat)
@@ -87,7 +87,9 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Returns when a key expires, in milliseconds since the epoch. Infinity means that the key never expires. */
+/**
+ * Returns the time at which a key expires, in milliseconds since the epoch. Infinity means that the key never expires.
+ */
 export const toExpiryTime = (expires_at: Timestamp | null): number =>
   expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)
 
@@ -123,7 +125,9 @@ const replacedSuffix = " (replaced)"
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
-/** Returns the expiry of a key that is issued at `now` with the lifetime of the replaced key; null means never. */
+/**
+ * Returns the expiry of a key that is issued at `now` and is valid for as long as the replaced key; null means never.
+ */
 export const keepLifetime = (
   replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
   now: Timestamp

@@ -12,7 +12,10 @@ export const AuditEvent = Schema.Struct({
   actor: Schema.String,
   /** The kind of the subject and the kind of the event, such as `key.rotated`. */
   action: Schema.String,
-  /** The workspace that was changed or exported, or that has the key. Null if there is no workspace, as for a user. */
+  /**
+   * The workspace that was changed or exported, or that has the changed key. Null for a user or a key without a
+   * workspace.
+   */
   workspace_id: Schema.NullOr(WorkspaceId),
   /** The workspace's name before the event, the user's email, the key's id, or the source of the import or edit. */
   subject: Schema.String,

@@ -65,7 +65,7 @@ export const parsePositiveInt = (text: string): number | undefined => {
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-/** Returns the number of items before the page. A number over 2^53 is not exact. */
+/** Returns the number of items before the page. A result over 2^53 is not exact. */
 export const offset = ({ page, per_page }: Page): number => (page - 1) * per_page
 
 /** Returns one page of the list `all`. A page past the end is empty. */

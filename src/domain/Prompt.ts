@@ -106,7 +106,6 @@ export type RepeatedFields = typeof RepeatedFields.Type
 /** The names of the repeated fields. The database columns of these fields have the same names. */
 export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
 
-/** Returns the repeated fields of a prompt. */
 export const pickRepeatedFields: (prompt: RepeatedFields) => RepeatedFields = Struct.pick(repeatedFieldNames)
 
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
@@ -129,5 +128,5 @@ export type ResolvedPrompt = typeof ResolvedPrompt.Type
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 
-/** Parses the id of a prompt with `parseUuid`. */
+/** Parses a UUID as the id of a prompt. Returns `undefined` for any other text. */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined

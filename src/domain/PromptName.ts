@@ -9,8 +9,8 @@ import { inAnyCase } from "./Uuid.ts"
 const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 /**
- * A prompt's name (docs/names.md), decoded to its parts. A name is the slug of the title, or the slug, a hyphen, and the
- * first 8 or all 32 hexadecimal digits of the prompt's id.
+ * A prompt's name (docs/names.md), decoded to its parts. A name is the slug of the title. A hyphen and the first 8 or
+ * all 32 hexadecimal digits of the prompt's id can follow the slug.
  */
 const PromptName = Schema.String.check(Schema.isPattern(/^[a-z0-9_-]{1,97}$/)).pipe(
   Schema.decodeTo(
@@ -80,7 +80,7 @@ export const toIdRange = (digits: string) => ({
   last: toUuid(digits.padEnd(32, "f"))
 })
 
-/** The ownership of a prompt's names. Archived prompts have no names, so the fields ignore archived prompts. */
+/** The names that a prompt owns. Archived prompts have no names, so both fields ignore archived prompts. */
 interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean

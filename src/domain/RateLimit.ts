@@ -1,4 +1,6 @@
-/** The length of the windows in which requests are counted, in seconds (specification 8). A window is a clock minute. */
+/**
+ * The length of the windows in which limiters count requests, in seconds (specification 8). A window is a clock minute.
+ */
 export const windowSeconds = 60
 
 /** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */

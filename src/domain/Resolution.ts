@@ -7,11 +7,11 @@ import { sizes } from "./Sizes.ts"
 export interface PromptContents extends RepeatedFields {
   readonly current_content: string
   readonly fragments: ReadonlyArray<SourceFragment>
-  /** The bytes of the contents and of the JSON of the overrides, if the store counts these bytes. */
+  /** The size of the contents and of the overrides as JSON, in bytes; absent if the store does not count it. */
   readonly bytes?: number
 }
 
-/** The input of a resolution, as a `PromptRepo` returns it. */
+/** The input for resolving a prompt, as a `PromptRepo` returns it. */
 export interface ResolutionSource extends PromptContents {
   /** The version number of `current_content`, from the same snapshot. */
   readonly current_version: number

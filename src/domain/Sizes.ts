@@ -4,7 +4,7 @@
  * size of resolved content, which reads check (docs/limits.md).
  */
 export const sizes = {
-  /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */
+  /** The content of a prompt, a version or a fragment, or the resolved content of a prompt, in bytes of UTF-8. */
   contentBytes: 1024 * 1024,
   /** The contents and the overrides of a prompt and its fragments together, before the slots are filled, in bytes. */
   sourceBytes: 2 * 1024 * 1024,

@@ -17,7 +17,8 @@ const UuidInAnyCase = Schema.String.check(
 ).annotate({ description: "UUID in any case." })
 
 /**
- * Returns a schema that decodes an id in any letter case to its canonical form. Long texts fail before they are copied.
+ * Returns a schema that decodes an id in any letter case to its canonical form. Checks a text before the conversion to
+ * lowercase, so that a long text is not copied.
  *
  * @internal
  */

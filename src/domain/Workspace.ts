@@ -13,7 +13,7 @@ import { WorkspaceId } from "./WorkspaceId.ts"
 // versions as `Prompt` and `Version`. In an archive, ids may contain uppercase letters, and times may be any ISO 8601
 // times with an offset.
 
-/** An ISO 8601 time with an offset, years 0001 to 9999, decoded to UTC. Digits after milliseconds are dropped. */
+/** An ISO 8601 time with an offset, in the years 0001 to 9999. Decodes to UTC, and drops digits after milliseconds. */
 const Time = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -117,7 +117,9 @@ export const User = Schema.Struct({
 })
 export type User = typeof User.Type
 
-/** A stored API key: its hash, and only the ends of its plaintext. `workspace_id` is null if there is no workspace. */
+/**
+ * A stored API key: its hash, and only the ends of its plaintext. `workspace_id` is null if the key has no workspace.
+ */
 export const StoredKey = Schema.Struct({
   id: inAnyCase(ApiKeyId),
   workspace_id: Schema.NullOr(inAnyCase(WorkspaceId)),
@@ -154,7 +156,7 @@ export const PromptFragment = Schema.Struct({
 })
 export type PromptFragment = typeof PromptFragment.Type
 
-/** A version of a prompt. `parent_version_id` is an earlier version of the same prompt, or null. */
+/** A version of a prompt. `parent_version_id` is the id of an earlier version of the same prompt, or null. */
 export const PromptVersion = Schema.Struct({
   id: inAnyCase(VersionId),
   version_number: VersionNumber,

@@ -57,7 +57,7 @@ const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
  */
 const startServing = Effect.gen(function* () {
   const { markServing } = yield* Lifecycle
-  // A server may accept a connection and never respond.
+  // The first check has a time limit, because a server can accept a connection and never respond.
   const boundedCheck = Effect.timeoutOrElse(checkSchema, {
     duration: "5 seconds",
     orElse: () => Effect.fail(Unavailable)
@@ -67,7 +67,7 @@ const startServing = Effect.gen(function* () {
     Effect.catchDefect((defect) =>
       Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema cannot be read: ${defect}` })
     ),
-    // `Database` logs that PostgreSQL is unavailable.
+    // `Database` already logs that PostgreSQL is unavailable.
     Effect.tapError((error) => ("message" in error ? report(error.message) : Effect.void)),
     Effect.retry(Schedule.spaced("500 millis"))
   )

@@ -76,7 +76,7 @@ const openEmbedded = (config: ServiceConfig) =>
     ({ open }) => open(config)
   )
 
-/** The layers that respond to requests. */
+/** The use cases and adapters that respond to requests. */
 const serveLayer = (config: ServiceConfig) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -93,7 +93,7 @@ const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
   return Effect.map(Effect.result(repeated), toPlain)
 }
 
-/** Asserts that reads return the same as reads of an in-memory adapter that has `archive`, but not `foreign`. */
+/** Asserts that the store returns the same results as an in-memory adapter that has `archive`, but not `foreign`. */
 export const assertReads = Effect.fnUntraced(function* (archive: Archive, foreign = makeArchive()) {
   const repo = yield* PromptRepo
   const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))

@@ -30,7 +30,7 @@ export class ChangeFeed extends Context.Service<
   {
     /** The revision of the last change of any workspace. */
     readonly latestRevision: number
-    /** The revision of the last change that may concern every workspace. */
+    /** The revision of the last change after which all workspaces count as changed. */
     readonly globalRevision: number
     /** The revisions of the workspaces that have changed since `globalRevision`. */
     readonly revisions: ReadonlyMap<string, number>

@@ -32,7 +32,7 @@ export interface NamedPrompt {
   readonly description: string
 }
 
-/** The input of a resolution when several prompts are read. */
+/** The input for resolving one of several prompts. */
 export interface FoundSource {
   /** The position of the prompt among the requested prompts, counted from 0. */
   readonly index: number
@@ -73,23 +73,23 @@ export class PromptRepo extends Context.Service<
       workspace: WorkspaceId,
       page: Page
     ) => Effect.Effect<ReadonlyArray<NamedPrompt>, Unavailable>
-    /** Returns one prompt. An archived prompt is found only by its id. Its tags are ordered by name. */
+    /** Returns one prompt. An archived prompt is found only by its id. The tags of the prompt are ordered by name. */
     readonly get: (
       workspace: WorkspaceId,
       prompt: PromptReference
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns the input of a prompt's resolution. The fragments are ordered by `position`, then by the id of the join
-     * row. If the contents and overrides together exceed `sizes.sourceBytes`, either this read or the later resolution
-     * fails with `ResolvedTooLarge`.
+     * Returns the input for resolving a prompt. The fragments are ordered by `position`, then by the id of the join row.
+     * If the contents and overrides together exceed `sizes.sourceBytes`, either this read or the later resolution fails
+     * with `ResolvedTooLarge`.
      */
     readonly getSource: (
       workspace: WorkspaceId,
       prompt: PromptReference
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
     /**
-     * Returns the inputs of the resolutions of up to 100 prompts in the given order. Leaves out prompts that do not
-     * exist. If a prompt's contents and overrides exceed `sizes.sourceBytes`, its `source` is a failure. May fail with
+     * Returns the inputs for resolving up to 100 prompts, in the given order. Leaves out prompts that do not exist. If a
+     * prompt's contents and overrides exceed `sizes.sourceBytes`, its `source` is a failure. May fail with
      * `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.pageSourceBytes`.
      */
     readonly getSources: (

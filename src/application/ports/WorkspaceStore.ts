@@ -47,7 +47,7 @@ export interface UserHasActiveKeys {
 }
 export const UserHasActiveKeys = (count: number): UserHasActiveKeys => ({ _tag: "UserHasActiveKeys", count })
 
-/** A workspace without its content. `tier` may be a tier that this program does not know. */
+/** A workspace without its content. `tier` can be a tier that this program does not know. */
 export interface WorkspaceInfo extends Omit<Workspace, "tier"> {
   readonly tier: string
 }
@@ -63,7 +63,7 @@ export type NewKey = Omit<StoredKey, "workspace_id" | "created_by" | "revoked_at
 
 /**
  * A key that replaces another key. The new key gets the name of the replaced key. If `expires_at` is undefined,
- * `keepLifetime` computes the expiry from the lifetime of the replaced key.
+ * `keepLifetime` computes the expiry from the replaced key.
  */
 export interface ReplacementKey extends Omit<NewKey, "name" | "expires_at"> {
   readonly expires_at: NewKey["expires_at"] | undefined
@@ -79,7 +79,9 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /** The numbers of written rows: the workspace, each item and version, and the fragments and tags of each prompt. */
+  /**
+   * The numbers of written rows. The workspace, each item, each version, and each fragment or tag of a prompt is a row.
+   */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
@@ -89,7 +91,7 @@ export interface ChangeOptions {
    * True for a dry run, which makes the change and rolls it back. A dry run waits for the same locks as a real change.
    */
   readonly dryRun?: boolean
-  /** Where the content comes from, for the audit log. The default is `unknown`. */
+  /** The source of the content, for the audit log. The default is `unknown`. */
   readonly source?: string
 }
 
@@ -189,7 +191,7 @@ export class WorkspaceStore extends Context.Service<
      * checks.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. An import adds or
-     * updates users and keys, but never removes a user or a key. `must_reset_password` may become true, but never false.
+     * updates users and keys, but never removes a user or a key. `must_reset_password` can become true, but never false.
      * A revoked key stays revoked, and an existing key never expires later than before.
      *
      * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to another
@@ -213,7 +215,7 @@ export class WorkspaceStore extends Context.Service<
     readonly exportWorkspace: (
       workspace: WorkspaceId
     ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
-    /** Reads the current state of a workspace's content, ordered like a whole workspace. */
+    /** Reads the current state of a workspace's content, in the order of `exportWorkspace`. */
     readonly readContent: (
       workspace: WorkspaceId
     ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
