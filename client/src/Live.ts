@@ -18,7 +18,7 @@ import type { ConfirmedText, ResponseInfo, Transport } from "./transport/Transpo
 export interface LiveOptions {
   /**
    * Called after the text of a prompt has changed, or another prompt has joined the selection. Receives the selected
-   * name or id or, with a filter, the prompt's name. If the function throws, its error is an unhandled rejection.
+   * name or id or, with a filter, the prompt's name. An error that the function throws becomes an unhandled rejection.
    */
   readonly onChange?: ((prompt: string) => void) | undefined
 }
@@ -81,7 +81,7 @@ export class LivePrompts implements Live {
    */
   async load(): Promise<void> {
     this.#resize(1)
-    // A loaded page may add pages.
+    // The response for a page can add further pages to the list.
     for (const page of this.#pages) {
       const error = await page.loaded
       if (error && !(this.#settings.lives && isOutage(error))) throw error
@@ -98,7 +98,7 @@ export class LivePrompts implements Live {
     this.close()
   }
 
-  /** Returns the text of the prompt with this name or id, unless no text exists or the text is too old. */
+  /** Returns the text of the prompt with this name or id, or `undefined` if the text does not exist or is too old. */
   find(prompt: string): CacheResult | undefined {
     const { transport, limits } = this.#settings
     // A prompt can be on two pages for a moment. The earlier page has the newer text, because an edit moves the prompt
@@ -160,7 +160,7 @@ export class LivePrompts implements Live {
         const request = { ...settings, signal, isBackground }
         const { text, info } = await transport.send(target, request, isResolvedPage, previous)
         signal.throwIfAborted()
-        // Timers stop while the machine is suspended.
+        // Timers stop while the machine is suspended, so the response may have arrived after the timeout.
         if (getElapsed(sentAt) > settings.timeout) throw toTimeoutError(settings.timeout)
         if (text) this.#update(page, JSON.parse(text), info)
         page.info = last ? { ...info, confirmedAt: subtract(readClocks(), info.age) } : info

@@ -5,7 +5,7 @@ import type { ResolvedPrompt } from "./Resources.ts"
  * constant of this type for each prompt.
  */
 export interface PromptReference<Slots extends string = string> {
-  /** Name of the prompt, which can be the same in several workspaces. */
+  /** Name of the prompt. Prompts of several workspaces can have the same name. */
   readonly name: string
   /** The `prompt_type` of a fallback. */
   readonly type?: string

@@ -50,8 +50,9 @@ export const toSubstitute = (
   toResult({ data: toResolvedPrompt({ id: name, ...prompt }) }, { name, source, version: prompt.version })
 
 /**
- * Returns attributes for a trace of a call to a model: which prompt the call used, and where its text comes from. The
- * names follow OpenTelemetry's conventions for generative AI. An attribute whose value is not known is undefined.
+ * Returns attributes for a trace of a call to a model: the prompt that the call used, and the source of the prompt's
+ * text. The names follow OpenTelemetry's conventions for generative AI. An attribute whose value is not known is
+ * undefined.
  *
  * @example
  * ```ts
@@ -103,7 +104,7 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
  * A call that reads a list. Await the call for one page, or iterate over the call for all items from that page on.
  *
  * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
- * iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
+ * iteration, no item is returned twice, but the iteration can miss an item that moves to an earlier page.
  *
  * If a list has more pages than the key may request per minute (100 by default), set a `timeout` of more than a minute,
  * such as 70,000. A call then waits for the next minute instead of rejecting with a `RateLimitedError`.

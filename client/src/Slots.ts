@@ -20,7 +20,10 @@ export class MissingVariablesError extends makeErrorClass("MissingVariablesError
   }
 }
 
-/** The service's slot grammar: 1 to 256 UTF-16 code units other than braces. A blank name is not a slot. */
+/**
+ * Matches a slot as the service does. The name has 1 to 256 UTF-16 code units other than braces. A blank name is no
+ * slot.
+ */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
 /**

@@ -22,7 +22,7 @@ export interface FakeContent {
   readonly prompts: ReadonlyArray<FakePrompt>
 }
 
-/** How a `FakeService` fails: no connection, or an error response with this status. */
+/** The failure of each request to a `FakeService`: no connection, or an error response with this status. */
 export type FakeFailure = "no connection" | 401 | 402 | 403 | 429 | 500 | 503
 
 const errors = {

@@ -33,7 +33,7 @@ export interface ResponseInfo extends PromptResponse {
   readonly age: number
   /** When the service confirmed the text: the start of the request minus the age. */
   readonly confirmedAt: Instant
-  /** `stale` if the service responded from its memory, because its database was not available. */
+  /** `stale` if the service responded from its cache because its database was not available. */
   readonly source: "fresh" | "stale"
   /** The number of the key's rejections before the request. After a further rejection, the text must not be returned. */
   readonly rejections: number
@@ -127,7 +127,7 @@ export class Transport {
 
   /**
    * Requests a target (path and query). The body of the response must satisfy `isEnvelope`. If a 304 confirms the
-   * previous text, returns this text. Rejects with a `PromptClientError`.
+   * previous text, returns this text. Rejects with a `PromptClientError` if no attempt succeeds.
    */
   send(
     target: string,
