@@ -20,10 +20,7 @@ export class MissingVariablesError extends makeErrorClass("MissingVariablesError
   }
 }
 
-/**
- * Matches a slot as the service does. The name has 1 to 256 UTF-16 code units other than braces. A blank name is no
- * slot.
- */
+/** Matches a slot, `{{name}}`. The name has 1 to 256 UTF-16 code units other than braces; a blank name also matches. */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
 /**
