@@ -38,7 +38,7 @@ it("the source of a result is fresh on the first call of a method and cached on 
   expect(service.requests).toHaveLength(5)
 })
 
-it("a caller may modify its result without changing the cache or other callers' results", async () => {
+it("a caller can modify its result without changing the cache or the results of other callers", async () => {
   const { client } = makeCachingClient([() => textResponse("a")])
   const read = () => client.prompts.getResolved("p")
   for (const result of [...(await Promise.all([read(), read()])), await read(), await read()]) {
@@ -82,7 +82,7 @@ it("the age of a result counts from the start of its request", async () => {
   expect(await read()).toBe("a (stale)")
 })
 
-it("a response is discarded and requested again if its request started too long ago because the machine was suspended", async () => {
+it("after a suspension of the machine, the client discards a response to a request that started too long ago, and repeats the request", async () => {
   const { client, read, pending } = makeManualClient()
   const call = client.prompts.getResolved("p")
   await flush()

@@ -32,7 +32,7 @@ const unknown = ["TEA", "__proto__", "constructor", ""].map((code) => ({ status:
 const known = Object.values(errors).map(({ status, code }) => ({ status, code, isKnown: true }))
 
 it.each([...known, ...unknown])(
-  "a call rejects with the class of the code $code, or PromptApiError for an unknown code, and with the status, code, requestId and retryAfter of the response",
+  "the error of a call has the class of its code $code (PromptApiError if unknown), and the status, code, requestId and retryAfter of the response",
   async ({ status, code, isKnown }) => {
     const headers = { "retry-after": "7", "x-request-id": "req-1" }
     const error = await captureResponseError(() => errorResponse(status, code, "What happened", headers))
@@ -92,7 +92,7 @@ const foreign: ReadonlyArray<readonly [() => Response, reason: string, calls?: t
   [respond(200, JSON.stringify({ data: [], meta })), "200 application/json", [get!, getResolved!, getOne!]]
 ]
 
-it("a call rejects with an InvalidResponseError for a response that is not from its endpoint, and retries only if the status is at least 500", async () => {
+it("a call rejects with an InvalidResponseError if its endpoint cannot have sent the response, and retries only if the status is at least 500", async () => {
   for (const [respond, reason, calls = allCalls] of foreign)
     for (const call of calls) {
       const { client, requests } = makeScriptedClient([respond])

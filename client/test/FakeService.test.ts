@@ -6,7 +6,7 @@ import { FakeService } from "../src/testing.ts"
 
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
-it("FakeService lists prompts by type and page, and matches every tag", async () => {
+it("FakeService lists prompts by type and page, and ignores the filter tag", async () => {
   const prompts = ["system", "user", "system"].map((prompt_type, index) => ({
     id: `p${index}`,
     content: "Text",
@@ -26,7 +26,7 @@ it("two FakeServices never have the same ETag", async () => {
   expect(await readEtag("first")).not.toBe(await readEtag("second"))
 })
 
-it("FakeService finds a prompt by the name that it was given, and prefers the prompt that was added first", async () => {
+it("FakeService finds a prompt only by its given name, and if two prompts share a name, returns the prompt that was added first", async () => {
   const service = new FakeService({
     prompts: [
       { id, title: "Greeting", content: "without a name" },
@@ -45,7 +45,7 @@ it("FakeService finds a prompt by the name that it was given, and prefers the pr
   expect((await client.prompts.getResolved("twin")).data.resolved_content).toBe("second")
 })
 
-it("failWith makes calls reject with an error of its status until failWith(undefined) ends the failure", async () => {
+it("FakeService.failWith makes calls reject with an error of the given status until failWith(undefined) ends the failure", async () => {
   const service = new FakeService({ prompts: [{ id, content: "text" }] })
   const { prompts } = service.connect()
   for (const status of [401, 402, 403, 429, 500, 503] as const) {

@@ -23,7 +23,7 @@ useFakeTime()
 beforeEach(() => void vi.spyOn(process, "emitWarning"))
 afterEach(() => expect(process.emitWarning).not.toHaveBeenCalled())
 
-it("a live prompt is read from memory, by its name or id, without a request", async () => {
+it("getResolved returns a live prompt from memory, by its name or id, without a request", async () => {
   const { client, live, read, state, service } = makeFaultyService(1)
   service.set({ name: "prompt-0", content: "Text 0", version: 3 })
   await using _ = await live({ tag: "production" })
@@ -37,7 +37,7 @@ it("a live prompt is read from memory, by its name or id, without a request", as
   expect(state.sent).toBe(2)
 })
 
-it("an edit, a new prompt and a removed prompt are in memory at once, and onChange gets the names of changed and new prompts", async () => {
+it("live prompts reflect an edit, a new prompt and a removal immediately, and onChange gets the names of changed and new prompts", async () => {
   for (const selection of [{}, ["prompt-0", "prompt-1", "new", { name: "prompt-1", slots: [] }]]) {
     const { live, read, service } = makeFaultyService(2)
     const changes: Array<string> = []
@@ -59,7 +59,7 @@ it.each([
   [3_600_000, 50],
   [30_000, 25],
   [0, 1]
-])("with a ttl of %i ms, one request per page at a time waits for %i s", async (ttl, seconds) => {
+])("with a ttl of %i ms, live has one request per page, which waits for %i s", async (ttl, seconds) => {
   const { live, state } = makeFaultyService(150, { cache: { ttl } })
   const waits = new Set<string | undefined>()
   await using _ = await live({})
@@ -70,7 +70,7 @@ it.each([
   expect(state.sent - sent).toBe(20)
 })
 
-it("a prompt that moves to another page stays current, and the number of pages follows the number of prompts", async () => {
+it("a live prompt that moves to another page stays current, and live requests all pages that the number of prompts needs", async () => {
   const { live, read, service, state } = makeFaultyService(150)
   const changes: Array<string> = []
   await using _ = await live({}, { onChange: (prompt) => changes.push(prompt) })
@@ -89,7 +89,7 @@ it("a prompt that moves to another page stays current, and the number of pages f
   expect(changes.filter((name) => name.startsWith("prompt"))).toEqual([])
 })
 
-it("close() and await using end all requests and timers, and further calls read from the service", async () => {
+it("close() and await using end all requests and timers of live prompts, and later calls read from the service", async () => {
   const { live, read, client, service, state } = makeFaultyService(150)
   const one = await live({})
   {
@@ -144,7 +144,7 @@ it.each([
   ["ends all waits", true],
   ["is killed", false]
 ] as const)(
-  "3 s after a service %s, it is back: 1,000 clients at most double their rate, and wait again within 60 s",
+  "if the service %s and returns after 3 s, 1,000 live clients at most double their rate, and wait again within 60 s",
   async (_, isOrderly) => {
     const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
     let isUp = true

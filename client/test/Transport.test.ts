@@ -43,7 +43,7 @@ it("a request has the API key, the headers of the client and the headers of the 
   })
 })
 
-/** How the service responds to an attempt of a call. An empty `retryAfter` is an absent header. */
+/** The response of the service to an attempt of a call. An empty `retryAfter` is an absent header. */
 interface Attempt {
   readonly response: number | "refused" | "never"
   readonly retryAfter: string
@@ -110,7 +110,7 @@ effectIt.live.prop(
   { arbitrary: { runs: 500 } }
 )
 
-it("by default, a call has two retries and 30 s, even if fetch ignores its signal, and a late response starts no further request", async () => {
+it("by default, a call ends after two retries or after 30 s, even if fetch ignores its signal, and a late response starts no further request", async () => {
   const response = Promise.withResolvers<Response>()
   const { client, requests } = makeScriptedClient([
     serviceUnavailable,
@@ -177,7 +177,7 @@ const aborts: Readonly<Record<string, Responder>> = {
 }
 
 it.each(Object.keys(aborts))(
-  "aborting the signal rejects the call immediately with an AbortError, and is not logged as a warning: %s",
+  "a call rejects immediately with an AbortError and logs no warning when its signal is aborted: %s",
   async (kind) => {
     const { client, requests, log } = makeScriptedClient([aborts[kind]!])
     const controller = new AbortController()
@@ -201,7 +201,7 @@ it("every method rejects with an AbortError and sends no request if the signal i
   expect(requests).toEqual([])
 })
 
-it("each attempt is logged, at the level warn after a transient failure and otherwise at debug, and an exception in the logger is ignored", async () => {
+it("the client logs each attempt, at warn after a transient failure and otherwise at debug, and ignores an exception in the logger", async () => {
   vi.spyOn(Math, "random").mockReturnValue(0)
   const log: Array<unknown> = []
   const toLogger = (level: string) => (message: string, fields: object) => {

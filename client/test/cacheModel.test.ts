@@ -10,7 +10,7 @@ const maxAge = ttl + maxStale
 /** The longest pause between the requests for a target in an outage. In this test, random pauses are half as long. */
 const maxPause = 0.9 * ttl
 
-/** How the service responds: normally, with a text of this age in seconds, with an error, or not at all. */
+/** The behavior of the service: it responds normally, with a text of this age in seconds, with an error, or never. */
 type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404 | 503
 
 const targets = ["a", "b", "c"]
@@ -23,7 +23,7 @@ const step = Arbitrary.all({
   behavior: oneOf<Behavior>("ok", "ok", "ok", "aged 2", "aged 5", "aged 9", "down", 503, 404, 401, 403)
 })
 
-/** The texts that replace the result of a target in an outage. The third target has none. */
+/** The texts that replace the result of a target in an outage. The third target has no such text. */
 const substitutes: Readonly<Record<string, string>> = {
   a: "Bundled text bundled",
   b: "Fallback text fallback"
@@ -45,8 +45,8 @@ class Model {
   /** The cached texts, and the true time at which the service last confirmed each text. */
   #entries = new Map<string, { readonly text: string; readonly confirmedAt: number }>()
   /**
-   * The last failure of each target in an outage, with the number of consecutive earlier failures, and the end of the pause
-   * on the clock that stops.
+   * The last failure of each target in an outage: the number of consecutive earlier failures, the end of the pause on the
+   * clock `#awake`, and the outcome.
    */
   #failures = new Map<
     string,
@@ -122,7 +122,7 @@ testModel(
   step,
   () => {
     const model = new Model()
-    /** When the service last confirmed each text, by the true time. */
+    /** The true time at which the service last confirmed each text. */
     const confirmed = new Map<string, number>()
     let edits = 0
     const { prompts } = new PromptClient({

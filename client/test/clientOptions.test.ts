@@ -36,13 +36,13 @@ it.each<[options: object, message: string]>([
   [{ timeOut: 1_000 }, "unknown option timeOut"],
   [{ cache: { maxAge: 1 } }, "unknown option cache.maxAge"]
 ])(
-  "the options %j cause a TypeError that names the option and does not repeat its value",
+  "the options %j make PromptClient throw a TypeError that names the option but not its value",
   (options, message) => {
     expect(() => new PromptClient({ apiKey: key, ...options })).toThrow(new TypeError(message))
   }
 )
 
-it("invalid limits make the constructor and every call fail with a RangeError", async () => {
+it("an invalid timeout or maxRetries makes the constructor and every call fail with a RangeError", async () => {
   const { client, requests } = makeScriptedClient([ok])
   for (const timeout of [0, 1.5, 2 ** 31, Number.NaN]) {
     expect(() => makeScriptedClient([ok], { timeout })).toThrow(RangeError)
@@ -53,7 +53,7 @@ it("invalid limits make the constructor and every call fail with a RangeError", 
   expect(requests).toEqual([])
 })
 
-it("a call with an unknown option, parameter or filter rejects with a TypeError that names it, and sends no request", async () => {
+it("a call with an unknown option, parameter or filter sends no request, and rejects with a TypeError that names what is unknown", async () => {
   const { client, requests } = makeScriptedClient([ok], { cache: {} })
   const options = { timeOut: 1 } as never
   const params = { tags: "a" } as never
@@ -67,7 +67,7 @@ it("a call with an unknown option, parameter or filter rejects with a TypeError 
     () => client.prefetch(params)
   ])
     await expect(call()).rejects.toEqual(new TypeError("unknown option tags"))
-  // Only getResolved has a fallback.
+  // Only getResolved accepts the option fallback.
   const withFallback = client.prompts.get("p", { fallback: "x" } as never)
   await expect(withFallback).rejects.toEqual(new TypeError("unknown option fallback"))
   expect(requests).toEqual([])
@@ -135,6 +135,6 @@ it("PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL replace options that are absen
     ["https://environment.test/prefix/api/v1/prompts/p", "Bearer key_from_environment"],
     ["https://option.test/api/v1/prompts/p", "Bearer key_of_option"]
   ])
-  // An empty option is an error, not a reason to use another key.
+  // An empty apiKey is an error: the client does not use the key of the environment.
   expect(() => new PromptClient({ apiKey: "" })).toThrow(new TypeError(missingKey))
 })

@@ -7,7 +7,7 @@ export const toNames = (count: number) => Array.from({ length: count }, (_, inde
 
 type Fault = (request: Request) => Response | Promise<Response> | undefined
 
-/** A service with prompts, and a client. A fault may respond in place of the service. */
+/** Makes a service with prompts, and a client. A fault can respond in place of the service. */
 export const makeFaultyService = (count: number, options: ClientOptions = {}) => {
   const prompts = toNames(count).map((name, index) => ({ id: `p${index}`, name, content: `Text ${index}` }))
   const service = new FakeService({ prompts })

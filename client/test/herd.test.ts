@@ -7,12 +7,12 @@ const clientsPerKey = 20
 /** The default limit of a key, in requests per minute. */
 const keyLimit = 100
 const ttl = 30_000
-/** How often an application reads its prompt, in milliseconds. */
+/** The time between two reads of an application, in milliseconds. */
 const readInterval = 2_000
 const step = 100
-/** How long the service is not available, in milliseconds. */
+/** The duration of the outage, in milliseconds. */
 const outageLength = 60_000
-/** How long after an outage all clients must have fresh texts, in milliseconds. */
+/** All clients must have fresh texts at most this long after the outage, in milliseconds. */
 const recoveryLimit = 30_000
 
 useFakeTime()

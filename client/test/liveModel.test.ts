@@ -10,12 +10,12 @@ const ttl = 30_000
 const maxAge = ttl + 300_000
 /** How long a request waits, in milliseconds. In this test, random pauses are half as long. */
 const wait = 25_000
-/** A request must end at most this much later than its wait, in milliseconds. */
+/** A request must end at most this long after its wait, in milliseconds. */
 const margin = 10_000
 
 /**
- * How the service responds: it waits when asked, its responses come from a cache and have this age in seconds, a proxy
- * removes a header so that it never waits, or it fails.
+ * The behavior of the service. The service waits on request, responds with this age in seconds, never waits because a
+ * proxy removes this header, or fails.
  */
 type Behavior = "waits" | "Age: 20" | "prefer" | "if-none-match" | "no connection" | 401 | 503
 
@@ -46,7 +46,7 @@ class Model {
   #isRejected = false
   #isPolling = false
   #hasFailed = false
-  /** A request that waits. Otherwise, a pause. */
+  /** True while a request waits, and false during a pause. */
   #isWaiting = false
   #sentAt = 0
   #timeout = 0
@@ -72,7 +72,7 @@ class Model {
     this.awake = end
   }
 
-  /** The service wakes the request that waits. */
+  /** Ends the wait of a request, as the service does after a change. */
   wake(): void {
     if (!this.#isWaiting) return
     if (isFailure(this.behavior)) this.#fail(this.behavior === 401)
@@ -107,7 +107,7 @@ class Model {
     else this.#confirm(false, false)
   }
 
-  /** A request that may wait has succeeded. */
+  /** Applies the success of a request that could wait. */
   #confirm(isChanged: boolean, isApplied: boolean): void {
     if (this.time - this.#sentAt > this.#timeout) {
       this.#fail(false)
@@ -157,7 +157,7 @@ testModel(
         return response
       }
     })
-    /** When the service stopped having each text, by the true time. */
+    /** The true time at which the service replaced or removed each text. */
     const endedAt = new Map<string, number>()
     let edits = 0
     model.start()
@@ -192,7 +192,7 @@ testModel(
 )
 
 it.live.prop(
-  "an edit between two waits is always seen, however long requests and responses take and whenever the edits happen",
+  "live prompts miss no edit between two waits, however long requests and responses take",
   {
     delays: Arbitrary.array(oneOf(0, 1, 20, 300), { minLength: 1, maxLength: 10 }),
     gaps: Arbitrary.array(oneOf(0, 1, 19, 40, 301, 24_990), { maxLength: 20 })

@@ -14,13 +14,13 @@ interface Comparison<A> {
   readonly maxAge: number
   /** `time` is the true time. `pass` advances the clocks of the model. */
   readonly model: { time: number; pass(millis: number): void }
-  /** Reads a prompt. Returns the predicted text with its source, or the predicted status, and the promise of the result. */
+  /** Reads a prompt. Returns the predicted text and source, or the predicted status, and the promise of the result. */
   readonly read: (step: A) => readonly [expected: string, result: Promise<Resolved>]
   /** Returns the true age of a text. */
   readonly getTrueAge: (text: string) => number
   /** Changes the service. */
   readonly change: (step: A) => void
-  /** Checks further rules after a step, and after a read with its result. */
+  /** Checks further rules after each step. After a read, `result` is the result of the read. */
   readonly check?: (result?: Resolved) => void
   readonly close?: () => void
 }

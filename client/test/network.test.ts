@@ -83,8 +83,8 @@ it.each([
   expect(requests).toBe(1)
 })
 
-it("a gzip bomb rejects the call with an InvalidResponseError and closes the connection, without a retry", async () => {
-  // Decompressors concatenate the members: 256 KiB become 256 MiB.
+it("a call that gets a gzip bomb rejects with an InvalidResponseError without a retry, and closes the connection", async () => {
+  // A decompressor concatenates the members of a gzip file, so 256 KiB become 256 MiB.
   const member = gzipSync(Buffer.alloc(2 ** 20, " "))
   const closed = Promise.withResolvers<void>()
   faults.push((request, response) => {
@@ -101,7 +101,7 @@ it("a gzip bomb rejects the call with an InvalidResponseError and closes the con
   expect(requests).toBe(1)
 })
 
-it("a body of 8 MiB is read, and a body with one more byte is not", async () => {
+it("a call reads a body of 8 MiB, and rejects for a body with one more byte", async () => {
   const limit = 8 * 2 ** 20
   // In UTF-8, the letter ä has two bytes.
   for (const size of [limit, limit + 1])

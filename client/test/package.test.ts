@@ -18,7 +18,7 @@ beforeAll(async () => {
   installed = join(project, "node_modules/@prompt-retrieval/client")
 })
 
-it("npm installs the client without a warning, an install script or another package, and its README contains only https links", () => {
+it("npm installs the client without a warning, an install script or another package, and the README of the client contains only https links", () => {
   expect(output).toMatch(/added 1 package\b/)
   expect(output).not.toMatch(/warn/i)
   expect(readdirSync(installed).toSorted()).toEqual(["README.md", "dist", "package.json"])

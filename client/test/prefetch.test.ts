@@ -28,7 +28,7 @@ it("prefetch with a filter loads 1,000 prompts with 10 requests, so that later c
   expect(await read("prompt-999")).toBe("Text 999 (cached)")
 })
 
-it("prefetch loads each name, id and reference once, 100 per request, and returns those without a prompt", async () => {
+it("prefetch loads each selected prompt once, 100 per request, and returns the selected names that no prompt has", async () => {
   const { service, prefetch, read } = makeService(150)
   const reference = { name: "prompt-0", slots: [] }
   expect(await prefetch([...toNames(149), "none", "p149", reference, "a b"])).toEqual({
@@ -40,11 +40,11 @@ it("prefetch loads each name, id and reference once, 100 per request, and return
   ).toEqual([toNames(100), [...toNames(149).slice(100), "none", "p149", "a b"]])
   expect(await read("prompt-120")).toBe("Text 120 (cached)")
   expect(await read("p149")).toBe("Text 149 (cached)")
-  // The result is stored under the id that was selected, not under the name.
+  // The cache stores the result under the selected id, not under the name.
   expect(await read("prompt-149")).toBe("Text 149 (fresh)")
 })
 
-it("a prefetched result has the response and the age of its page, but no ETag, so its refresh is a full response", async () => {
+it("a prefetched result has the response and the age of its page, but no ETag, so its refresh gets a full response", async () => {
   const { client, prefetch, read, state } = makeService(1)
   const meta = { page: 1, per_page: 100, total: 1, prompts: [{ name: "prompt-0" }] }
   const headers = { etag: '"page"', age: "7", "x-request-id": "req-1", "prompt-version": "9" }
@@ -84,7 +84,7 @@ it.each([
     expect(await captureError(client.prefetch(selection, { timeout: 1_000 }))).toMatchObject({ name })
 })
 
-it("prefetch ends the pauses after failed calls", async () => {
+it("a successful prefetch ends the pauses after failed calls", async () => {
   const { prefetch, read, state } = makeService(2)
   state.fault = connectionRefused
   for (const _ of [1, 2, 3]) expect(await read("prompt-1")).toBe("ConnectionError")
@@ -94,7 +94,7 @@ it("prefetch ends the pauses after failed calls", async () => {
   expect(await read("prompt-1")).toBe("Text 1 (fresh)")
 })
 
-it("prefetch requires a cache with room for the selection", async () => {
+it("prefetch rejects if the client has no cache, or a cache with fewer entries than selected prompts", async () => {
   const { client, service } = makeService(250, { cache: { maxEntries: 200 } })
   const message = "cache.maxEntries is less than the 250 prompts selected"
   for (const selection of [{}, toNames(250)])

@@ -38,7 +38,7 @@ it("every result has version, etag, source, age and requestId, but these propert
   expect(await read()).toMatchObject(confirmed)
 })
 
-it("traceAttributes names the prompt as the call did, its version, and where the text comes from", async () => {
+it("traceAttributes returns the name that the call used, the version of the prompt, and the source of the text", async () => {
   const bundle = makeBundle({ name: "bundled", version: 7 })
   const { client, respondWith } = makeScriptedClient([() => textResponse("a", headers)], { bundle })
   const read = async (name: string) => {
@@ -67,7 +67,7 @@ it("traceAttributes names the prompt as the call did, its version, and where the
   })
 })
 
-it("without a Prompt-Version header, `version` is the version in the body, if any", async () => {
+it("without a Prompt-Version header, the version of a result is the version in the body, or undefined", async () => {
   const { client } = makeScriptedClient([
     () => jsonResponse(200, { data: { current_version: 5 } }),
     () => jsonResponse(200, { data: { version_number: 6 } }),

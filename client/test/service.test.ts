@@ -64,7 +64,7 @@ it("every method returns the service's envelope with the version and the ETag of
   }
 })
 
-it("prefetch and live return the texts and versions that getResolved returns, by the names of the prompts", async () => {
+it("after prefetch or live, getResolved by name returns the texts and versions that the service returns", async () => {
   const cached = connect({ cache: {} })
   expect(await cached.prefetch({})).toEqual({ loaded: listedPrompts.length, missing: [] })
   const selection = ["support-agent", "no-such-prompt", agent.id]

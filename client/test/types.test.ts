@@ -5,7 +5,7 @@ import type { Version, VersionSummary } from "../../src/domain/Version.ts"
 import * as Client from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 
-/** A resolved prompt of the service has a type; that of a fallback may be undefined. */
+/** A type without undefined fields. Only the result of a fallback can have an undefined prompt_type. */
 type FromService<A> = { readonly [Field in keyof A]: Exclude<A[Field], undefined> }
 
 // tsc checks these types, including `readonly` and `?`: the types of resources are identical to the service's schemas.
@@ -41,7 +41,7 @@ it("fillSlots requires a variable for each slot of a typed reference, and accept
   expect(Client.toMessage(data, { shop: "Acme", tone: 1 }).content).toBe("Acme 1")
   // @ts-expect-error A variable is missing.
   expect(() => Client.fillSlots(data, { shop: "Acme" })).toThrow(Client.MissingVariablesError)
-  // @ts-expect-error There is no such slot.
+  // @ts-expect-error The prompt has no slot `more`.
   expect(Client.fillSlots(data, { shop: "Acme", tone: "x", more: "y" })).toBe("Acme x")
   // @ts-expect-error A variable is a string, a number or a boolean.
   expect(() => Client.fillSlots(data, { shop: "Acme", tone: null })).toThrow(Client.MissingVariablesError)

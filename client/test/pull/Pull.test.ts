@@ -53,7 +53,7 @@ it("if nothing has changed, pull leaves both files untouched, and pull --check a
   expect(listInodes()).toEqual(before)
 })
 
-it("pull sends the filters --tag and --type, and if no prompt matches, fails without --allow-empty", async () => {
+it("pull sends the filters --tag and --type, and fails if no prompt matches, unless --allow-empty is given", async () => {
   const { service, pull, read, readBundle } = await startPullService(prompts)
   await pull(["--tag", "production", "--type=template"])
   expect(service.requests).toEqual([
@@ -121,7 +121,7 @@ it("pull writes neither file if one of the files cannot be written, and leaves n
 
 it("if a prompt is deleted while the list is read, pull reads the list again", async () => {
   const { service, pull, readBundle } = await startPullService(prompts, ({ url }) => {
-    // The fake lists prompts in the order in which they were added, so a removed prompt moves the others.
+    // FakeService lists prompts in the order of their addition, so a removal moves all later prompts.
     if (url!.includes("page=2")) service.remove("prompt-0")
     return false
   })
@@ -186,7 +186,7 @@ it.each<{
   }
 )
 
-it("pull --help names every flag and environment variable, and a rejected key is reported on one line", async () => {
+it("pull --help names every flag and environment variable, and pull reports a rejected key on one line", async () => {
   const { service, pull } = await startPullService()
   const { code, stdout } = await pull(["--help"])
   expect(code).toBe(0)

@@ -30,7 +30,7 @@ const isValidName = (name: string): boolean => {
 }
 
 it.prop(
-  "the name of every prompt gives a valid name of a constant",
+  "toConstantName makes a valid name of a constant from the name of every prompt",
   { name, word: oneOf(...words) },
   ({ name, word }) => {
     for (const text of [name, word]) assert.isTrue(isValidName(toConstantName(text)), text)
@@ -38,7 +38,7 @@ it.prop(
   { arbitrary: { runs: 1_000 } }
 )
 
-it("the name of a constant is the name of the prompt in camel case", () => {
+it("toConstantName returns the name of a prompt in camel case, with an underscore where camel case is not possible", () => {
   const examples = {
     "support-agent": "supportAgent",
     "html5-parser": "html5Parser",
@@ -60,7 +60,7 @@ it("renderTypes throws if two names give the same constant", () => {
 })
 
 it.prop(
-  "prompts.ts contains the constant, the name, the type, the model and the slots of every prompt, whatever the texts",
+  "renderTypes writes the constant, the name, the type, the model and the slots of every prompt, whatever their characters",
   { titles: Arbitrary.array(anyText, { maxLength: 12 }) },
   ({ titles }) => {
     const prompts = titles.map((text, index) => ({

@@ -84,7 +84,7 @@ it.each<[runtime: string, find: () => string | Promise<string>, flags?: Readonly
     ["run", "--no-prompt", "--cached-only", "--allow-net", "--allow-read"]
   ]
 ])(
-  "%s runs the packed client with import, and with require() unless Node has no require() of ES modules",
+  "%s runs the packed client with import, and with require() unless the runtime cannot require() ES modules",
   async (runtime, find, flags = []) => {
     const command = await find()
     const env = { DENO_NO_UPDATE_CHECK: "1", DENO_DIR: join(project, ".deno") }
