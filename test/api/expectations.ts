@@ -14,7 +14,7 @@ export const expectCommonHeaders = (response: HttpResponse): void => {
   expect(getHeader(response, "x-request-id")).toMatch(generatedRequestId)
 }
 
-/** Expects a response to have these headers, and otherwise only those of every response. */
+/** Expects a response to have exactly these headers and the headers of every response. */
 const expectHeaders = (response: HttpResponse, headers: Headers): void => {
   expectCommonHeaders(response)
   const others = ["connection", "date", "x-content-type-options", "x-request-id"]

@@ -29,7 +29,7 @@ const [one, other, tooLarge, manyBytes] = [
   withHalves("Two halves", 2),
   withHalves("Nine halves", 9)
 ]
-/** The content has less than 1 MiB, but its JSON has more. */
+/** A prompt whose content has less than 1 MiB as text, but more than 1 MiB as JSON. */
 const escaped = prompt({ title: "Escaped", current_content: "\n".repeat(600 * 1024) })
 const large = makeTenant({ fragments: [half], prompts: [one, other, tooLarge, manyBytes, escaped] })
 
@@ -73,7 +73,7 @@ it("GET /resolved?prompt= returns prompts by id and by name in the given order, 
   const names = listed.map((prompt) => findName(archive.prompts, prompt))
   const archived = archive.prompts.find(({ is_archived }) => is_archived)!
   const [first, second] = [listed[0]!, listed[1]!]
-  /** Each reference, and the prompt that it denotes. */
+  /** Each reference with the prompt that the reference denotes. */
   const references = [
     [names[1]!, second],
     [newId(), undefined],

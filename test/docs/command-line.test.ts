@@ -7,7 +7,7 @@ import { readDocument, root } from "./markdown.ts"
 
 const document = "docs/command-line.md"
 
-/** Returns every command that can be run, such as `keys list`, in the order of the help. */
+/** Returns every command that users can run, such as `keys list`, in the order of the help. */
 const listCommands = (
   command: Parameters<typeof listSubcommands>[0] = rootCommand,
   words: ReadonlyArray<string> = []

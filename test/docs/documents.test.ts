@@ -32,7 +32,7 @@ it.each(documents)("the relative links in %s lead only to files and headings tha
   expect(broken).toEqual([])
 })
 
-/** The paths of all files and folders that can be in version control, and of the outputs that documents name. */
+/** The paths of all files and folders that version control can contain, and of the outputs that documents name. */
 const paths = new Set([
   ...globSync("**", { cwd: root, exclude: ["**/node_modules", "**/dist", ".git", ".data"] }),
   ...["bench/results", "prompts.ts"]

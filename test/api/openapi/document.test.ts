@@ -21,7 +21,7 @@ it("the OpenAPI document lists every endpoint, with a key, and every operational
   expect(allOperations.map(({ method }) => method)).toEqual(allOperations.map(() => "get"))
 })
 
-it("the parameters of the OpenAPI document have the types and bounds of the specification", () => {
+it("the OpenAPI document states the type and the bounds of every parameter", () => {
   const integer = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
   const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
   const header = {

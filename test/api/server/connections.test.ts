@@ -38,7 +38,7 @@ const waitForBytesOrEnd = (socket: Socket): Promise<void> =>
     for (const event of ["data", "end", "close"]) socket.once(event, () => resolve())
   })
 
-/** Pipelines GET requests. */
+/** Returns the text of pipelined GET requests. */
 const pipeline = (path: string, count: number): string =>
   `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(count)
 
@@ -180,7 +180,7 @@ describe("the limits of a connection", () => {
       const lines = [authorization, `If-None-Match: ${etag}`, `Prefer: wait=${seconds}`]
       return rawRequest(path, lines).replace("Connection: close\r\n", "")
     }
-    // No request waits before the change feed is up.
+    // The service holds no request before the change feed is up.
     const wait = async () => getHeader(await exchange(port, await makeWait(target, 2)), "preference-applied")
     await expect.poll(wait).toBe("wait=2")
     const socket = (await open(port)).pause()

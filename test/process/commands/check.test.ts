@@ -80,7 +80,7 @@ it("check exits with 1 and lists the problems of the directory, or of the direct
     )
 })
 
-it("the example workflow checks the files of a pull request, and warns about changes that can break applications", () => {
+it("the workflow in examples/prompts-as-files checks the files of a pull request, and warns about changes that can break applications", () => {
   const workflow = parse(readFileSync(join(example, ".github/workflows/prompts.yml"), "utf8"))
   const repository = copy("repository")
   const bin = join(scratch, "bin")

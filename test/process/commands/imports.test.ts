@@ -54,7 +54,7 @@ it("import and export --update synchronize a directory with a workspace, and fai
     makeSuccess("written: prompts/summary.md", `1 file changed in ${directory}`)
   )
   expect(readFileSync(summary, "utf8")).toContain("\n---\nBe brief\n")
-  // The export records nothing, so an import of the other text still fails.
+  // An export does not record the exported text, so an import of the earlier text still fails.
   writeFileSync(summary, edited)
   expect(await run(load, env)).toEqual(rejected)
 

@@ -9,7 +9,7 @@ const { env, importArchive } = makeTestDatabase([acme, ...twins].map((workspace)
 
 const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
 
-it("a workspace is found by its id, its name or PROMPT_RETRIEVAL_WORKSPACE, unless the variable is empty", async () => {
+it("a command finds a workspace by its id, its name or PROMPT_RETRIEVAL_WORKSPACE, unless the variable is empty", async () => {
   const byId = await run(["export", "--workspace", acme.id.toUpperCase()], withDefault("Twin"))
   expect(byId).toMatchObject({ code: 0, stderr: "" })
   expect(JSON.parse(byId.stdout).workspace.id).toBe(acme.id)

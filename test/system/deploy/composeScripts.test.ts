@@ -19,7 +19,7 @@ const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
 const acquire = makeAcquire()
 const home = makeTestDirectory("compose-")
 
-it("the Compose scripts create the roles, let HAProxy connect, and create a standby that follows the primary", async () => {
+it("the scripts in deploy/compose create the roles, let HAProxy connect, and create a standby that follows the primary", async () => {
   const primary = await acquire(freshCluster)
   await primary.start()
   const { sql } = await acquire(connectTo({ DATABASE_URL: primary.url }))

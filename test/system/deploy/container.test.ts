@@ -48,7 +48,7 @@ it("deploy/Containerfile builds an image that has a version, a user without priv
   expect(existsSync(join(image.files, "app/node_modules/vitest"))).toBe(false)
 })
 
-it("the image migrates a database, and serves the database without privileges and with a read-only root file system", async () => {
+it("the image migrates a database and serves the API, without privileges and with a read-only root file system", async () => {
   const { Entrypoint, Cmd, Healthcheck } = image.config
   const [kind, ...healthCommand] = Healthcheck.Test
   expect(kind).toBe("CMD")

@@ -60,7 +60,7 @@ const compose = parse(readFileSync(join(deploy, "compose.yaml"), "utf8"), { merg
 
 const instances: ReadonlyArray<Manifest> = [compose.services.one, compose.services.two]
 
-it("the manifests set only variables that the service reads", () => {
+it("the Kubernetes manifests and deploy/compose.yaml set only variables that the service reads", () => {
   const lists = [container, migrate.spec.template.spec.containers[0]].map(({ env }) => env)
   const names = lists.flat().map(({ name }) => name)
   const inCompose = instances.flatMap(({ environment }) => Object.keys(environment))

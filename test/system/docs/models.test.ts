@@ -166,7 +166,7 @@ it.each([
   )
 })
 
-it("docs/models.md states for every type of prompt where a request to a model contains the text", () => {
+it("docs/models.md states for every type of prompt which part of a model request the text becomes", () => {
   const types = readTable(document, "Send a prompt to a model").flatMap(([types]) =>
     [...types!.matchAll(/`(.+?)`/g)].map(({ 1: type }) => type!)
   )

@@ -56,7 +56,7 @@ describe("deploy/roles.sql", () => {
     expect(imported).toMatchObject({ code: 0, stderr: "" })
   })
 
-  it("the service's role serves every endpoint, stores when keys are used, and causes no warning", async () => {
+  it("under the role of the service, every endpoint responds, the service stores when keys are used, and the log has no warning", async () => {
     const service = await startObservedService(toEnv("service"))
     try {
       const filtered = `/api/v1/prompts?tag=production&folder_id=${archive.folders[0]!.id}`
@@ -146,7 +146,7 @@ describe("deploy/roles.sql", () => {
     await runAsAdmin("import -", await runAsAdmin(`export --workspace ${id}`))
   }, 180_000)
 
-  it("the roles get their privileges on tables that later migrations create", async () => {
+  it("deploy/roles.sql also grants the roles their privileges on tables that later migrations create", async () => {
     const later = {
       name: "later",
       statements: ["create table later (id bigint generated always as identity primary key, note text)"]
