@@ -8,7 +8,7 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cach
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
-    // Tests that need programs which npm does not install; `vitest.system.config.ts` runs them.
+    // `vitest.system.config.ts` runs these tests, which need programs that npm does not install.
     exclude: [...configDefaults.exclude, "test/system/**", "client/test/system/**"],
     // These limits only end tests that hang. No test may depend on the speed of the machine.
     testTimeout: 120_000,

@@ -13,7 +13,7 @@ import { numbers } from "./requests.ts"
 /** Each application has its own key and its own two prompts, and runs as several clients. */
 const [applications, clientsPerApplication] = [100, 10]
 const clientCount = applications * clientsPerApplication
-/** The time between changes, in milliseconds. Meanwhile, the service checks the requests of all applications. */
+/** The pause between changes, in milliseconds. After a change, the service checks the requests of all applications. */
 const pauseMs = 250
 /** The time in which every client must notice a change, in milliseconds. A client that cannot wait reads every 30 s. */
 const timeoutMs = 60_000

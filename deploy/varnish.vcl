@@ -5,7 +5,7 @@ backend prompt_retrieval {
   .host = "127.0.0.1";
   .port = "3000";
   .connect_timeout = 2s;
-  # Longer than the 50 s for which a request may wait for a change.
+  # This timeout is longer than the 50 s that a request can wait for a change.
   .first_byte_timeout = 60s;
 }
 
@@ -36,13 +36,12 @@ sub vcl_backend_response {
   # Varnish has set ttl from s-maxage and grace from stale-while-revalidate. No entry is kept longer.
   set beresp.keep = 0s;
   if (beresp.status != 200) {
-    # The service is unavailable or the rate limit is reached: a stale entry stays until its grace ends.
+    # If the service is unavailable or the rate limit is reached, a stale entry stays until its grace ends.
     if (bereq.is_bgfetch && (beresp.status >= 500 || beresp.status == 429)) {
       return (abandon);
     }
-    # Errors are not stored. For one second after an error, requests for the same entry do not wait
-    # for each other. An error fetched in the background replaces the stale entry: this is how a
-    # revocation takes effect.
+    # Varnish does not store errors. For one second after an error, requests for the same entry do not wait for each
+    # other. An error that Varnish fetches in the background replaces the stale entry, so that a revocation takes effect.
     set beresp.ttl = 1s;
     set beresp.grace = 0s;
     set beresp.uncacheable = true;

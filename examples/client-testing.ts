@@ -8,7 +8,7 @@ import { test } from "node:test"
 import { fillSlots, type PromptClient, ServiceUnavailableError } from "@prompt-retrieval/client"
 import { FakeService } from "@prompt-retrieval/client/testing"
 
-/** The code under test: it gets the client as an argument. */
+/** The code under test, which gets the client as an argument. */
 const makeSystemPrompt = async (client: PromptClient, shop: string): Promise<string> => {
   const { data } = await client.prompts.getResolved("support-agent")
   return fillSlots(data, { shop })

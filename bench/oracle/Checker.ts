@@ -86,7 +86,7 @@ export const check = (
     for (const [index, { name, holdsIn }] of facts.entries()) {
       const chain = [caller, process, target, index].join("\n")
       const first = Math.max(0, start, process === undefined ? 0 : (seen.get(chain) ?? 0))
-      // Choose the oldest matching state: it leaves the most states allowed for the next response.
+      // Chooses the oldest matching state, because this state allows the most states for the next response.
       const found = commits.findIndex(({ state }, at) => at >= first && at <= last && holdsIn(state))
       if (found !== -1) seen.set(chain, found)
       else violations.push({ observation, fact: name, allowed: [first, last] })

@@ -25,9 +25,9 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A free-form JSON object, such as `metadata` and `variable_overrides`. Replaces what PostgreSQL cannot store. Also
- * replaces backslashes, to work around nodejs/node#63785: after a member name with an escaped backslash, `JSON.parse`
- * decodes other escapes in member names as a backslash.
+ * A free-form JSON object, such as `metadata` and `variable_overrides`. Replaces escapes of characters that PostgreSQL
+ * cannot store. Also replaces backslashes, to work around nodejs/node#63785: after a member name with an escaped
+ * backslash, `JSON.parse` decodes other escapes in member names as a backslash.
  */
 const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitrary.map(
   Arbitrary.schema(Schema.Record(Schema.String, Schema.Json)),

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, request as send } from "node:ht
 import { listenOnFreePort } from "./ports.ts"
 
 interface Forwarding {
-  /** Returns the headers to send instead of those of a request or of a response. */
+  /** Returns the headers that replace the headers of a request or of a response. */
   readonly request?: (headers: IncomingHttpHeaders) => IncomingHttpHeaders | Promise<IncomingHttpHeaders>
   readonly response?: (headers: IncomingHttpHeaders) => IncomingHttpHeaders
 }

@@ -56,7 +56,7 @@ export type Image = Effect.Success<typeof buildImage>
 
 /**
  * Builds `deploy/Containerfile` unmodified, from base images with Node and npm of this machine. The build uses the npm
- * cache of this machine. Closing the scope removes everything.
+ * cache of this machine. Closing the scope removes the images.
  */
 export const buildImage = Effect.gen(function* () {
   const home = yield* temporaryDirectory("image-")

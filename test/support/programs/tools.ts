@@ -1,7 +1,7 @@
 import { globSync } from "node:fs"
 import { join } from "node:path"
 
-/** The folder of a separate package for tools. They need more than 500 packages and old versions of TypeScript. */
+/** The folder of a separate package for tools. The tools need more than 500 packages and old versions of TypeScript. */
 export const toolsDirectory = join(import.meta.dirname, "../../tools")
 
 /** Returns the path of an installed file of the tools, such as a program. `*` matches a part of a name. */

@@ -38,7 +38,7 @@ const createTemplate = Effect.gen(function* () {
 
 /**
  * Provides the PostgreSQL server that tests share: the embedded server, or the server of TEST_DATABASE_URL. After the
- * last test, the template database is dropped, and an embedded server is stopped and removed.
+ * last test, drops the template database, and stops and removes an embedded server.
  */
 export const setup = async (): Promise<() => Promise<void>> => {
   const { acquire, release } = makeResources()
