@@ -1,9 +1,10 @@
 import { makeErrorClass, PromptClientError } from "./Errors.ts"
-import type { PromptType, ResolvedPrompt } from "./Resources.ts"
+import type { ResolvedPrompt } from "./Resources.ts"
 import type { UnknownJson } from "./transport/Envelopes.ts"
 
 /** A prompt of a bundle, with the resolved content that the service returned to `pull`. */
-export interface BundledPrompt extends Omit<ResolvedPrompt, "prompt_type" | "resolved_content"> {
+export interface BundledPrompt
+  extends Pick<ResolvedPrompt, "id" | "title" | "target_model" | "fragment_count"> {
   /** Name of the prompt in its workspace (docs/names.md). */
   readonly name: string
   readonly prompt_type: string
@@ -62,29 +63,6 @@ export const bundledFields = [
   "fragment_count",
   "slots"
 ] as const satisfies ReadonlyArray<keyof BundledPrompt>
-
-/** A bundled prompt, or a prompt with some of its fields. */
-type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined }
-
-/**
- * Converts a bundled prompt or a fallback to a resolved prompt. An absent text becomes an empty text, an absent count
- * becomes 0, and an absent type remains undefined.
- */
-export const toResolvedPrompt = ({
-  id = "",
-  title = "",
-  prompt_type,
-  target_model = "",
-  content = "",
-  fragment_count = 0
-}: PartialPrompt): ResolvedPrompt => ({
-  id,
-  title,
-  prompt_type: prompt_type as PromptType | undefined,
-  target_model,
-  resolved_content: content,
-  fragment_count
-})
 
 /** Returns true if each field of a resolved prompt has the right type, and the count is an exact integer. */
 export const isResolvedPrompt = (prompt: UnknownJson): boolean =>

@@ -1,3 +1,5 @@
+export type { ResolvedPrompt } from "./ResolvedPrompt.ts"
+
 /** The type of a prompt. */
 export type PromptType = "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"
 
@@ -38,15 +40,6 @@ export interface Prompt extends PromptSummary {
   readonly sort_order: number
   /** Tags of the prompt, ordered by name. */
   readonly tags: ReadonlyArray<Tag>
-}
-
-/** A prompt with its fragments appended. Fill the remaining slots with `fillSlots`, then send the text to a model. */
-export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "target_model"> {
-  /** Type of the prompt; undefined for a fallback, unless the call was made with a reference that has the type. */
-  readonly prompt_type: PromptType | undefined
-  /** Content of the prompt, followed by its fragments with their slots filled. */
-  readonly resolved_content: string
-  readonly fragment_count: number
 }
 
 /** An item of the version list, without content. */

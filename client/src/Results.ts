@@ -1,5 +1,5 @@
-import { toResolvedPrompt } from "./Bundle.ts"
 import type { CacheResult } from "./Cache.ts"
+import { type Substitute, toResolvedPrompt } from "./ResolvedPrompt.ts"
 import type {
   ListParams,
   Page,
@@ -45,7 +45,7 @@ export const toServiceResult = <Result>(
 export const toSubstitute = (
   source: "bundled" | "fallback",
   name: string,
-  prompt: Parameters<typeof toResolvedPrompt>[0]
+  prompt: Substitute
 ): Single<ResolvedPrompt, Source> =>
   toResult({ data: toResolvedPrompt({ id: name, ...prompt }) }, { name, source, version: prompt.version })
 

@@ -1,7 +1,8 @@
-import { type BundledPrompt, toResolvedPrompt } from "./Bundle.ts"
+import type { BundledPrompt } from "./Bundle.ts"
 import { TimeoutError } from "./Errors.ts"
 import type { ClientOptions } from "./Options.ts"
 import { PromptClient } from "./PromptClient.ts"
+import { toResolvedPrompt } from "./ResolvedPrompt.ts"
 import type { Fetch } from "./transport/Fetch.ts"
 import { withLimits } from "./transport/Limits.ts"
 

@@ -1,4 +1,5 @@
 import { expect, it, vi } from "vitest"
+import { ResolvedPrompt } from "../../src/domain/Prompt.ts"
 import type { ClientOptions, PromptClient, PromptReference } from "../src/index.ts"
 import { makeFaultyService } from "./faultyService.ts"
 import { makeBundle } from "./pull/bundles.ts"
@@ -118,11 +119,10 @@ it("the result of a fallback has the fields of a resolved prompt as its data", a
   respondWith(serviceUnavailable)
   const read = async (prompt: string | PromptReference) =>
     (await client.prompts.getResolved(prompt, { fallback: "Text" })).data
-  const data = {
-    ...{ id: "refund", title: "", prompt_type: undefined, target_model: "" },
-    ...{ resolved_content: "Text", fragment_count: 0 }
-  }
-  expect(await read("refund")).toStrictEqual(data)
+  const data = await read("refund")
+  expect(Object.keys(data)).toEqual(Object.keys(ResolvedPrompt.fields))
+  expect(data).toMatchObject({ id: "refund", title: "", prompt_type: undefined, target_model: "" })
+  expect(data).toMatchObject({ resolved_content: "Text", fragment_count: 0 })
   const reference = { name: "refund", type: "user", model: "gpt-4o", slots: [] } as const
   expect(await read(reference)).toStrictEqual({ ...data, prompt_type: "user", target_model: "gpt-4o" })
 })

@@ -2,18 +2,15 @@ import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { PromptId } from "../../src/domain/Prompt.ts"
+import * as Struct from "effect/Struct"
+import { ResolvedPrompt } from "../../src/domain/Prompt.ts"
 import { fillSlots, ResolvedTooLarge, resolve, type SourceFragment } from "../../src/domain/Resolution.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
-import { newId } from "../support/archives.ts"
+import { prompt } from "../support/archives.ts"
 import { overrides, text } from "../support/generatedTexts.ts"
 
 const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>) => ({
-  id: newId<PromptId>(),
-  title: "Title",
-  prompt_type: "template" as const,
-  target_model: "model",
-  current_content,
+  ...prompt({ current_content }),
   fragments
 })
 
@@ -51,24 +48,20 @@ const anyOverrides = Arbitrary.map(
 const fragment = Arbitrary.all({ content: text, variable_overrides: anyOverrides })
 const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
+const resolvedFields = Struct.keys(ResolvedPrompt.fields)
+
 it.prop(
   "resolve joins the content and each fragment's filled content with two newlines, and returns only the fields of a resolved prompt",
   { content: text, fragments },
   ({ content, fragments }) => {
-    const from = { ...makeSource(content, fragments), description: "Internal" }
+    const from = makeSource(content, fragments)
     const filled = fragments.map(({ content, variable_overrides }) =>
       fillByModel(content, variable_overrides)
     )
+    const resolved_content = [content, ...filled].join("\n\n")
     assert.deepStrictEqual(
-      resolve(from),
-      Result.succeed({
-        id: from.id,
-        title: "Title",
-        prompt_type: "template" as const,
-        target_model: "model",
-        resolved_content: [content, ...filled].join("\n\n"),
-        fragment_count: fragments.length
-      })
+      Result.getOrThrow(resolve(from)),
+      Struct.pick({ ...from, resolved_content, fragment_count: fragments.length }, resolvedFields)
     )
   },
   { arbitrary: { runs: 1000 } }
