@@ -1,4 +1,5 @@
-import { makeErrorClass, PromptClientError } from "./Errors.ts"
+import { makeErrorClass } from "./ErrorClass.ts"
+import { PromptClientError } from "./Errors.ts"
 import type { ResolvedPrompt } from "./Resources.ts"
 import type { UnknownJson } from "./transport/Envelopes.ts"
 

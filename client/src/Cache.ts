@@ -1,5 +1,6 @@
-import { getStatus, isOutage, TimeoutError, toApiError } from "./Errors.ts"
+import { ServiceUnavailableError, TimeoutError } from "./Errors.ts"
 import type { CacheLimits } from "./Options.ts"
+import { getStatus, isOutage } from "./Outages.ts"
 import type { Source } from "./Resources.ts"
 import {
   type CallSettings,
@@ -122,7 +123,7 @@ export class Cache {
           if (age <= this.#maxAge) return entry
           // A joined request started before this call, so a new request may return a younger text.
           if (!isJoined)
-            throw toApiError({
+            throw new ServiceUnavailableError({
               status: 503,
               code: "SERVICE_UNAVAILABLE",
               message: `The response is ${entry.info.age / 1000} s old, more than ttl + maxStale`,

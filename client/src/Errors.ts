@@ -1,3 +1,5 @@
+import { makeErrorClass } from "./ErrorClass.ts"
+
 /** Base class of the client's errors. An invalid option or argument causes a `TypeError` or a `RangeError` instead. */
 export class PromptClientError extends Error {
   override get name(): string {
@@ -29,7 +31,7 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   }
   /** The section of the project's documentation that describes the error. */
   get documentation(): string {
-    return `docs/http-api.md#${errorClasses.has(this.code) ? this.code.toLowerCase() : "errors"}`
+    return `docs/http-api.md#${this.constructor === PromptApiError ? "errors" : this.code.toLowerCase()}`
   }
   declare readonly status: number
   declare readonly code: string
@@ -39,23 +41,17 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
     super(response.message)
     Object.assign(this, response)
   }
+  /**
+   * Creates an instance of the class for the response's `code`: a `NotFoundError` for `NOT_FOUND`.
+   *
+   * @internal
+   */
+  static from(response: ErrorResponse): PromptApiError {
+    const name = `${response.code.replace("_ERROR", "SERVER").replaceAll("_", "")}ERROR`
+    const Class = errorClasses.find(({ prototype }) => prototype.name.toUpperCase() === name)
+    return new (Class ?? PromptApiError)(response)
+  }
 }
-
-/**
- * Makes a class whose errors have this `name`, even in minified programs, which change the names of classes. TypeScript
- * distinguishes the classes by their names.
- */
-export const makeErrorClass = <Name extends string, Args extends Array<unknown>, A extends PromptClientError>(
-  name: Name,
-  Base: new (...args: Args) => A
-) =>
-  class extends (Base as unknown as typeof PromptClientError) {
-    override get name(): string {
-      return name
-    }
-  } as unknown as new (
-    ...args: Args
-  ) => A & { readonly name: Name }
 
 /** 400 or 417 `BAD_REQUEST`: the request is invalid; the message names the parameter, if any, and its rule. */
 export class BadRequestError extends makeErrorClass("BadRequestError", PromptApiError) {}
@@ -126,48 +122,19 @@ export class TimeoutError extends makeErrorClass("TimeoutError", PromptClientErr
 /** The call's `signal` was aborted; `cause` is the signal's reason. */
 export class AbortError extends makeErrorClass("AbortError", PromptClientError) {}
 
-/** Returns the HTTP status of an error, or `undefined` if there was no response. */
-export const getStatus = (error: unknown): number | undefined => (error as Partial<ErrorResponse>).status
-
-/** Returns true if the same request may succeed later. */
-export const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
-
-/**
- * Returns true if the service did not decide about the request: no complete response arrived in time, or the response
- * has the status 402 or a transient status, is a redirect, or is a success with an unexpected body. Any other error is
- * a decision, even if a proxy sent the response. The client must not hide a decision behind a substitute text.
- */
-export const isOutage = (error: unknown): error is PromptClientError => {
-  const status = getStatus(error)
-  return status === undefined
-    ? error instanceof ConnectionError || error instanceof TimeoutError
-    : status < 400 || status === 402 || isTransient(status)
-}
-
-/** The error classes by code: the class of `NOT_FOUND` is `NotFoundError`. */
-const errorClasses: ReadonlyMap<string, new (response: ErrorResponse) => PromptApiError> = new Map(
-  [
-    BadRequestError,
-    UnauthorizedError,
-    DisputedError,
-    PastDueError,
-    ApiNotAllowedError,
-    NotFoundError,
-    MethodNotAllowedError,
-    RequestTimeoutError,
-    ResolvedTooLargeError,
-    RateLimitedError,
-    HeadersTooLargeError,
-    ServiceUnavailableError
-  ].map((Class): [string, new (response: ErrorResponse) => PromptApiError] => [
-    Class.prototype.name
-      .slice(0, -"Error".length)
-      .replace(/\B[A-Z]/g, "_$&")
-      .toUpperCase(),
-    Class
-  ])
-).set("INTERNAL_ERROR", InternalServerError)
-
-/** Creates an instance of the error class for the response's `code`. */
-export const toApiError = (response: ErrorResponse): PromptApiError =>
-  new (errorClasses.get(response.code) ?? PromptApiError)(response)
+/** The error classes of the API's codes. */
+const errorClasses: ReadonlyArray<new (response: ErrorResponse) => PromptApiError> = [
+  BadRequestError,
+  UnauthorizedError,
+  DisputedError,
+  PastDueError,
+  ApiNotAllowedError,
+  NotFoundError,
+  MethodNotAllowedError,
+  RequestTimeoutError,
+  ResolvedTooLargeError,
+  RateLimitedError,
+  HeadersTooLargeError,
+  InternalServerError,
+  ServiceUnavailableError
+]

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { CacheResult } from "./Cache.ts"
-import { getStatus, isOutage } from "./Errors.ts"
 import type { CacheLimits } from "./Options.ts"
+import { getStatus, isOutage } from "./Outages.ts"
 import { maxPageSize, type NormalSelection, toPageTarget } from "./Selection.ts"
 import { isResolvedPage, type UnknownJson } from "./transport/Envelopes.ts"
 import {

@@ -104,11 +104,21 @@ export const requireKnown = (options: object, known: object, prefix = ""): void 
     if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
 }
 
-/** Returns `value` if it is an integer from `minimum` to a timer's maximum delay. Otherwise, throws a `RangeError`. */
-const requireInteger = (name: string, value: number, minimum: number): number => {
-  if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
-  throw new RangeError(`${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
-}
+/**
+ * Returns a function that reads an option or its default. The function throws a `RangeError` unless the value is an
+ * integer from `minimum` to a timer's maximum delay.
+ */
+const makeReadInteger =
+  <Name extends string>(
+    options: { readonly [N in Name]?: number | undefined },
+    defaults: Readonly<Record<Name, number>>,
+    prefix = ""
+  ) =>
+  (name: Name, minimum: number): number => {
+    const { [name]: value = defaults[name] } = options
+    if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
+    throw new RangeError(`${prefix}${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
+  }
 
 /** The options of the cache, with their defaults applied. */
 export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
@@ -116,11 +126,11 @@ export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
 const toCacheLimits = (options: CacheOptions): CacheLimits => {
   const defaults = defaultOptions.cache
   requireKnown(options, defaults, "cache.")
-  const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = options
+  const readInteger = makeReadInteger(options, defaults, "cache.")
   return {
-    ttl: requireInteger("cache.ttl", ttl, 0),
-    maxStale: requireInteger("cache.maxStale", maxStale, 0),
-    maxEntries: requireInteger("cache.maxEntries", maxEntries, 1)
+    ttl: readInteger("ttl", 0),
+    maxStale: readInteger("maxStale", 0),
+    maxEntries: readInteger("maxEntries", 1)
   }
 }
 
@@ -130,13 +140,9 @@ const toCacheLimits = (options: CacheOptions): CacheLimits => {
  */
 export const toSettings = (options: CallOptions = {}, defaults: CallSettings): CallSettings => {
   requireKnown(options, defaults)
-  const { timeout = defaults.timeout, maxRetries = defaults.maxRetries, headers, signal } = options
-  return {
-    timeout: requireInteger("timeout", timeout, 1),
-    maxRetries: requireInteger("maxRetries", maxRetries, 0),
-    headers,
-    signal
-  }
+  const readInteger = makeReadInteger<"timeout" | "maxRetries">(options, defaults)
+  const { headers, signal } = options
+  return { timeout: readInteger("timeout", 1), maxRetries: readInteger("maxRetries", 0), headers, signal }
 }
 
 /** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */

@@ -1,6 +1,6 @@
 import { makeFindBundled } from "./Bundle.ts"
 import { Cache, isCacheable, type Loader } from "./Cache.ts"
-import { isOutage, NotFoundError } from "./Errors.ts"
+import { NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import {
   type CacheLimits,
@@ -13,6 +13,7 @@ import {
   requireKnown,
   toSettings
 } from "./Options.ts"
+import { isOutage } from "./Outages.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
 import { readList, toCall, toServiceResult, toSubstitute } from "./Results.ts"

@@ -62,23 +62,15 @@ export const toSubstitute = (
  * const attributes: Record<string, string | number | undefined> = traceAttributes(result)
  * ```
  */
-export const traceAttributes = ({
-  data,
-  name,
-  version,
-  etag,
-  source,
-  age,
-  requestId
-}: Single<Pick<ResolvedPrompt, "id" | "title">, Source>) => ({
-  "gen_ai.prompt.name": name,
-  "gen_ai.prompt.version": version?.toString(),
+export const traceAttributes = (result: Single<Pick<ResolvedPrompt, "id" | "title">, Source>) => ({
+  "gen_ai.prompt.name": result.name,
+  "gen_ai.prompt.version": result.version?.toString(),
   // A fallback has the name in place of an id.
-  "prompt_retrieval.prompt.id": source === "fallback" ? undefined : data.id,
-  "prompt_retrieval.prompt.etag": etag,
-  "prompt_retrieval.prompt.source": source,
-  "prompt_retrieval.prompt.age_ms": age,
-  "prompt_retrieval.prompt.request_id": requestId
+  "prompt_retrieval.prompt.id": result.source === "fallback" ? undefined : result.data.id,
+  "prompt_retrieval.prompt.etag": result.etag,
+  "prompt_retrieval.prompt.source": result.source,
+  "prompt_retrieval.prompt.age_ms": result.age,
+  "prompt_retrieval.prompt.request_id": result.requestId
 })
 
 /** A result with the response that confirmed it. */

@@ -1,4 +1,5 @@
-import { makeErrorClass, PromptClientError } from "./Errors.ts"
+import { makeErrorClass } from "./ErrorClass.ts"
+import { PromptClientError } from "./Errors.ts"
 import type { VariablesFor } from "./PromptReference.ts"
 import type { ResolvedPrompt } from "./Resources.ts"
 

@@ -1,26 +1,5 @@
 export { type BundledPrompt, BundleError, type PromptBundle, verifyBundle } from "./Bundle.ts"
-export {
-  AbortError,
-  ApiNotAllowedError,
-  BadRequestError,
-  ConnectionError,
-  DisputedError,
-  type ErrorResponse,
-  HeadersTooLargeError,
-  InternalServerError,
-  InvalidResponseError,
-  MethodNotAllowedError,
-  NotFoundError,
-  PastDueError,
-  PromptApiError,
-  PromptClientError,
-  RateLimitedError,
-  RequestTimeoutError,
-  ResolvedTooLargeError,
-  ServiceUnavailableError,
-  TimeoutError,
-  UnauthorizedError
-} from "./Errors.ts"
+export * from "./Errors.ts"
 export type { Live, LiveOptions } from "./Live.ts"
 export type {
   CacheOptions,

@@ -2,8 +2,8 @@ import { it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import { expect, vi } from "vitest"
-import { getStatus } from "../src/Errors.ts"
 import type { ResolvedPrompt, Single, Source } from "../src/index.ts"
+import { getStatus } from "../src/Outages.ts"
 import { flush, installFakeTime, settle, useFakeTime } from "./support.ts"
 
 type Resolved = Single<ResolvedPrompt, Source>

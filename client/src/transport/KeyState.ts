@@ -1,4 +1,5 @@
-import { getStatus, toApiError } from "../Errors.ts"
+import { RateLimitedError } from "../Errors.ts"
+import { getStatus } from "../Outages.ts"
 import { now } from "./Limits.ts"
 
 /**
@@ -48,7 +49,7 @@ export class KeyState {
     const delay = this.#pausedUntil - now()
     if (delay <= 0) return 0
     if (this.#pausedUntil < deadline) return delay
-    throw toApiError({
+    throw new RateLimitedError({
       status: 429,
       code: "RATE_LIMITED",
       message: "Rate limit exceeded; no request was sent",

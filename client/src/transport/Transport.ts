@@ -1,13 +1,6 @@
 import { withoutHolding } from "../Environment.ts"
-import {
-  AbortError,
-  ConnectionError,
-  getStatus,
-  InvalidResponseError,
-  isTransient,
-  type PromptApiError,
-  toApiError
-} from "../Errors.ts"
+import { AbortError, ConnectionError, InvalidResponseError, PromptApiError } from "../Errors.ts"
+import { getStatus, isTransient } from "../Outages.ts"
 import type { PromptResponse } from "../Resources.ts"
 import type { UnknownJson } from "./Envelopes.ts"
 import type { Fetch, FetchInit, FetchResponse, Logger } from "./Fetch.ts"
@@ -222,7 +215,11 @@ export class Transport {
     const isUnknownPath = status === 404 && message === "Route not found"
     const details = { status, requestId, retryAfter: parseCount(headers.get("retry-after")) }
     if (status >= 400 && typeof code === "string" && typeof message === "string" && !isUnknownPath)
-      throw toApiError({ ...details, code: this.#redact(code), message: this.#redact(message) })
+      throw PromptApiError.from({
+        ...details,
+        code: this.#redact(code),
+        message: this.#redact(message)
+      })
     // Browsers report a redirect that is not followed as status 0.
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304)
     const reason = isUnknownPath

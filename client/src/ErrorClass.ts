@@ -1,0 +1,17 @@
+import type { PromptClientError } from "./Errors.ts"
+
+/**
+ * Makes a class whose errors have this `name`, even in minified programs, which change the names of classes. TypeScript
+ * distinguishes the classes by their names.
+ */
+export const makeErrorClass = <Name extends string, Args extends Array<unknown>, A extends PromptClientError>(
+  name: Name,
+  Base: new (...args: Args) => A
+) =>
+  class extends (Base as unknown as typeof PromptClientError) {
+    override get name(): string {
+      return name
+    }
+  } as unknown as new (
+    ...args: Args
+  ) => A & { readonly name: Name }
