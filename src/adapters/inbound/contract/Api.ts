@@ -48,73 +48,83 @@ const notModified = HttpApiSchema.Empty(304).annotate({ description: "An ETag in
 const withNotModified = <A extends Schema.Top, H extends Schema.Top>(body: A, headers: H) =>
   [HttpApiSchema.WithHeaders(body, headers), HttpApiSchema.WithHeaders(notModified, headers)] as const
 
-/** The options of every endpoint of the API. Effect's codecs are off, because `Endpoints.ts` decodes and encodes. */
-const options = { disableCodecs: true, headers: resourceRequestHeaders } as const
+interface EndpointOptions<Params, Query, Success> {
+  readonly summary: string
+  readonly description: string
+  readonly params?: Params
+  readonly query?: Query
+  readonly success: Success
+}
+
+/**
+ * Makes the contract of an endpoint of the API. `Errors.ts` determines which errors the endpoint reports. Effect's codecs
+ * are off, because `Endpoints.ts` decodes and encodes.
+ */
+const get = <
+  const Name extends string,
+  const Path extends `/${string}`,
+  const Success extends ReadonlyArray<Schema.Top>,
+  Params extends Record<string, Schema.Encoder<string | undefined>> = never,
+  Query extends Record<string, Schema.Encoder<string | ReadonlyArray<string> | undefined>> = never
+>(
+  name: Name,
+  path: Path,
+  { summary, description, params, query, success }: EndpointOptions<Params, Query, Success>
+) =>
+  HttpApiEndpoint.get(name, path, {
+    disableCodecs: true,
+    headers: resourceRequestHeaders,
+    params,
+    query,
+    success,
+    error: apiErrors({ path, hasQuery: query !== undefined })
+  }).annotateMerge(withDocs(summary, description))
 
 const promptParams = { id: Schema.String }
 
 /** The contracts of the endpoints (specification 4). */
 export const PromptsGroup = HttpApiGroup.make("prompts")
   .add(
-    HttpApiEndpoint.get("list", "/prompts", {
-      ...options,
+    get("list", "/prompts", {
       query: ListQuery.fields,
       success: withNotModified(PageEnvelope(PromptSummary), resourceHeaders),
-      error: apiErrors("InvalidParameter")
-    }).annotateMerge(
-      withDocs(
-        "List prompts",
+      summary: "List prompts",
+      description:
         "Returns the prompts of the workspace without their content, most recently updated first. Archived prompts are omitted. Filters are combined with AND. Unknown parameters are ignored. A page past the end is empty."
-      )
-    ),
-    HttpApiEndpoint.get("get", "/prompts/:id", {
-      ...options,
+    }),
+    get("get", "/prompts/:id", {
       params: promptParams,
       success: withNotModified(DataEnvelope(Prompt), promptHeaders),
-      error: apiErrors("PromptNotFound", "RouteNotFound")
-    }).annotateMerge(
-      withDocs("Get a prompt", "Returns a prompt with its content and tags, even if it is archived.")
-    ),
-    HttpApiEndpoint.get("getResolved", "/prompts/:id/resolved", {
-      ...options,
+      summary: "Get a prompt",
+      description: "Returns a prompt with its content and tags, even if it is archived."
+    }),
+    get("getResolved", "/prompts/:id/resolved", {
       params: promptParams,
       success: withNotModified(DataEnvelope(ResolvedPrompt), promptHeaders),
-      error: apiErrors("PromptNotFound", "RouteNotFound", "ResolvedTooLarge")
-    }).annotateMerge(
-      withDocs(
-        "Get a prompt's resolved content",
+      summary: "Get a prompt's resolved content",
+      description:
         "Returns the content of the prompt followed by its fragments with their slots filled. Slots (`{{name}}`) in the content of the prompt stay unfilled: the caller fills them. The endpoint takes no parameters."
-      )
-    ),
-    HttpApiEndpoint.get("listResolved", "/resolved", {
-      ...options,
+    }),
+    get("listResolved", "/resolved", {
       query: ResolvedQuery.fields,
       success: withNotModified(ResolvedEnvelope, resourceHeaders),
-      error: apiErrors("InvalidParameter", "PageTooLarge")
-    }).annotateMerge(
-      withDocs(
-        "List resolved prompts",
+      summary: "List resolved prompts",
+      description:
         "Returns the resolved content of several prompts: of a page of the list of prompts, or of the prompts that `prompt` parameters name, in the order of these parameters. Omits prompts that do not exist, and prompts that are too large for a response."
-      )
-    ),
-    HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
-      ...options,
+    }),
+    get("listVersions", "/prompts/:id/versions", {
       params: promptParams,
       query: PageQuery.fields,
       success: withNotModified(PageEnvelope(VersionSummary), resourceHeaders),
-      error: apiErrors("InvalidParameter", "PromptNotFound", "RouteNotFound")
-    }).annotateMerge(
-      withDocs(
-        "List a prompt's versions",
-        "Returns the versions of a prompt without their content, highest number first."
-      )
-    ),
-    HttpApiEndpoint.get("getVersion", "/prompts/:id/versions/:version", {
-      ...options,
+      summary: "List a prompt's versions",
+      description: "Returns the versions of a prompt without their content, highest number first."
+    }),
+    get("getVersion", "/prompts/:id/versions/:version", {
       params: { ...promptParams, version: Schema.String },
       success: withNotModified(DataEnvelope(Version), resourceHeaders),
-      error: apiErrors("VersionNotFound", "RouteNotFound")
-    }).annotateMerge(withDocs("Get a version of a prompt", "Returns a version of a prompt with its content."))
+      summary: "Get a version of a prompt",
+      description: "Returns a version of a prompt with its content."
+    })
   )
   .annotateMerge(
     OpenApi.annotations({

@@ -1,6 +1,6 @@
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Schema from "effect/Schema"
-import { type ErrorTag, errors } from "./Errors.ts"
+import { type EndpointShape, type ErrorTag, errors } from "./Errors.ts"
 import { errorHeaders } from "./Headers.ts"
 
 /** The schema accepts any string as `code`, because later versions may add codes. */
@@ -23,13 +23,16 @@ const makeErrorResponses = (tags: ReadonlyArray<ErrorTag>) =>
     }
   )
 
-/** The errors that every endpoint of the API reports. */
-const commonErrors = (Object.keys(errors) as ReadonlyArray<ErrorTag>).filter(
-  (tag) => errors[tag].subject !== "workspace" && tag !== "InvalidParameter" && tag !== "RouteNotFound"
-)
+const tags = Object.keys(errors) as ReadonlyArray<ErrorTag>
 
-/** Returns the error responses of an API endpoint: the given errors, and the errors that every endpoint reports. */
-export const apiErrors = (...tags: ReadonlyArray<ErrorTag>) => makeErrorResponses([...tags, ...commonErrors])
+/** Returns the error responses of an endpoint of the API. The errors that only some endpoints report come first. */
+export const apiErrors = (endpoint: EndpointShape) => {
+  const specific = tags.filter((tag) => errors[tag].isReportedBy?.(endpoint))
+  return makeErrorResponses([...specific, ...commonErrors])
+}
+
+/** The errors that every endpoint of the API reports. */
+const commonErrors = tags.filter((tag) => errors[tag].isReportedBy === undefined)
 
 /** The error responses of paths outside the API. */
 export const serviceErrors = makeErrorResponses(

@@ -45,6 +45,13 @@ export type ErrorTag = ApiError["_tag"]
  */
 type ErrorSubject = "request" | "caller" | "workspace" | "service"
 
+/** The properties of an endpoint that determine its errors. */
+export interface EndpointShape {
+  /** The path without the prefix of the API, such as `/prompts/:id`. */
+  readonly path: string
+  readonly hasQuery: boolean
+}
+
 /** The response to one error. `headers` excludes the headers that every error response has. */
 interface ErrorSpec<E> {
   readonly status: number
@@ -54,6 +61,8 @@ interface ErrorSpec<E> {
   /** The condition under which the error occurs, as a clause for a sentence of the OpenAPI document. */
   readonly condition: string
   readonly subject: ErrorSubject
+  /** Returns true if an endpoint of the API reports the error. By default, every endpoint does. */
+  readonly isReportedBy?: (endpoint: EndpointShape) => boolean
 }
 
 const badRequest = { status: 400, code: "BAD_REQUEST", message: "Bad request", subject: "request" } as const
@@ -83,7 +92,8 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
   InvalidParameter: {
     ...badRequest,
     message: (error) => error.message,
-    condition: "a query parameter is invalid"
+    condition: "a query parameter is invalid",
+    isReportedBy: ({ hasQuery }) => hasQuery
   },
   MalformedAuthorization: {
     ...unauthorized,
@@ -131,23 +141,26 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
     condition: "the workspace is on the Free tier",
     subject: "caller"
   },
-  RouteNotFound: {
-    ...notFound,
-    message: "Route not found",
-    condition: "no endpoint has this path",
-    subject: "request"
-  },
   PromptNotFound: {
     ...notFound,
     message: "Prompt not found",
     condition: "the workspace has no prompt with this id or name",
-    subject: "workspace"
+    subject: "workspace",
+    isReportedBy: ({ path }) => path.includes(":id") && !path.includes(":version")
   },
   VersionNotFound: {
     ...notFound,
     message: "Version not found",
     condition: "the workspace has no such prompt, or the prompt has no such version",
-    subject: "workspace"
+    subject: "workspace",
+    isReportedBy: ({ path }) => path.includes(":version")
+  },
+  RouteNotFound: {
+    ...notFound,
+    message: "Route not found",
+    condition: "no endpoint has this path",
+    subject: "request",
+    isReportedBy: ({ path }) => path.includes(":")
   },
   MethodNotAllowed: {
     status: 405,
@@ -175,7 +188,8 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
     code: "RESOLVED_TOO_LARGE",
     message: "Resolved content is too large",
     condition: `the resolved content would exceed ${sizes.contentBytes / 1024 / 1024} MiB`,
-    subject: "workspace"
+    subject: "workspace",
+    isReportedBy: ({ path }) => path === "/prompts/:id/resolved"
   },
   PageTooLarge: {
     status: 422,
@@ -183,7 +197,8 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
     message:
       "Resolved prompts are too large for one response: ask for fewer prompts, for example with per_page",
     condition: `the resolved prompts together would exceed ${sizes.contentBytes / 1024 / 1024} MiB`,
-    subject: "workspace"
+    subject: "workspace",
+    isReportedBy: ({ path }) => path === "/resolved"
   },
   RateLimited: {
     status: 429,
