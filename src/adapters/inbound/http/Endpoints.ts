@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
 import type { Caller } from "../../../application/Admission.ts"
 import { countUnits, Prompts, ReadGate, type ResolvedItem } from "../../../application/Prompts.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
@@ -75,7 +75,8 @@ const parseQuery = (query: string): QueryParameters => {
   return parameters
 }
 
-type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
+type EndpointSpecs = typeof PromptsGroup.endpoints
+type EndpointSpec = EndpointSpecs[keyof EndpointSpecs]
 
 /** The body of an endpoint's 200 response, and the value of its `Prompt-Version` header, if any. A 304 has no body. */
 type HandlerResult<Spec extends EndpointSpec> = Exclude<Spec["~Success"]["Type"]["body"], void> & {
@@ -89,7 +90,7 @@ type Handler<Spec extends EndpointSpec> = (
   query: Spec["~Query"]["Type"]
 ) => Effect.Effect<HandlerResult<Spec>, ApiError>
 
-type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
+type Handlers = { readonly [Name in keyof EndpointSpecs]: Handler<EndpointSpecs[Name]> }
 
 /** Reads the prompts with the given ids and names, as one page. */
 const readNamedPrompts = (
@@ -141,26 +142,36 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
 /** Returns the body of the response to an admitted caller. */
 export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<BodyWithEtag, ApiError>
 
-type Params = EndpointSpec["~Params"]["Type"]
-type Query = EndpointSpec["~Query"]["Type"]
+/** The schemas of an endpoint. `HttpApiEndpoint` declares them all as `Schema.Top`. */
+interface EndpointSchemas<Spec extends EndpointSpec> {
+  readonly params: Schema.Decoder<Spec["~Params"]["Type"]>
+  readonly query: Schema.Decoder<Spec["~Query"]["Type"]>
+  readonly body: Schema.Encoder<unknown>
+}
 
-const makeEndpoint = (
-  spec: EndpointSpec,
-  handle: Handler<EndpointSpec>,
+const makeEndpoint = <Spec extends EndpointSpec>(
+  spec: Spec,
+  handle: Handler<Spec>,
   gate: ReadGate["Service"]
 ): Endpoint => {
-  const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
+  const schemas = {
+    params: spec.params ?? Schema.Struct({}),
+    query: spec.query ?? Schema.Struct({}),
+    body: [...spec.success].find(HttpApiSchema.isWithHeaders)?.schema
+  } as EndpointSchemas<Spec>
+  const decodeParams = Schema.decodeUnknownSync(schemas.params)
+  const decodeQuery = makeParameterDecoder(schemas.query)
   // An endpoint without query parameters ignores the query.
-  const parseQueryParameters = (query: string) =>
-    decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
-  const full = [...spec.success].find(HttpApiSchema.isWithHeaders)
-  const encodeEnvelope = Schema.encodeSync(full?.schema as Schema.Encoder<unknown>)
-  const encode = (envelope: unknown): BodyWithEtag => encodeWithEtag(JSON.stringify(encodeEnvelope(envelope)))
+  const ignoredQuery = spec.query === undefined ? decodeQuery({}) : undefined
+  const encodeBody = Schema.encodeUnknownSync(schemas.body)
   return (caller, { params, query }) =>
-    Effect.fromResult(parseQueryParameters(query)).pipe(
-      Effect.flatMap((query) => handle(caller, params as Params, query)),
+    Effect.fromResult(ignoredQuery ?? decodeQuery(parseQuery(query))).pipe(
+      Effect.flatMap((query) => handle(caller, decodeParams(params), query)),
       Effect.flatMap(({ promptVersion, ...envelope }) =>
-        gate.runStep(countUnits(envelope), () => ({ ...encode(envelope), promptVersion }))
+        gate.runStep(countUnits(envelope), () => ({
+          ...encodeWithEtag(JSON.stringify(encodeBody(envelope))),
+          promptVersion
+        }))
       )
     )
 }
@@ -168,10 +179,10 @@ const makeEndpoint = (
 export const makeEndpoints = Effect.gen(function* () {
   const handlers = makeHandlers(yield* Prompts)
   const gate = yield* ReadGate
-  return new Map<string, Endpoint>(
-    Object.values(PromptsGroup.endpoints).map((spec) => [
-      spec.path,
-      makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>, gate)
-    ])
-  )
+  const { endpoints } = PromptsGroup
+  const make = <Name extends keyof EndpointSpecs>(name: Name): [string, Endpoint] => [
+    endpoints[name].path,
+    makeEndpoint(endpoints[name], handlers[name], gate)
+  ]
+  return new Map(Struct.keys(endpoints).map(make))
 })
