@@ -1,6 +1,6 @@
 import { makeErrorClass } from "./ErrorClass.ts"
 import { PromptClientError } from "./Errors.ts"
-import type { ResolvedPrompt } from "./Resources.ts"
+import type { ResolvedPrompt } from "./ResolvedPrompt.ts"
 import type { UnknownJson } from "./transport/Envelopes.ts"
 
 /** A prompt of a bundle, with the resolved content that the service returned to `pull`. */

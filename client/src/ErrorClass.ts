@@ -1,4 +1,9 @@
-import type { PromptClientError } from "./Errors.ts"
+/** Base class of the client's errors. An invalid option or argument causes a `TypeError` or a `RangeError` instead. */
+export class PromptClientError extends Error {
+  override get name(): string {
+    return "PromptClientError"
+  }
+}
 
 /**
  * Makes a class whose errors have this `name`, even in minified programs, which change the names of classes. TypeScript

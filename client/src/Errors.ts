@@ -1,11 +1,6 @@
-import { makeErrorClass } from "./ErrorClass.ts"
+import { makeErrorClass, PromptClientError } from "./ErrorClass.ts"
 
-/** Base class of the client's errors. An invalid option or argument causes a `TypeError` or a `RangeError` instead. */
-export class PromptClientError extends Error {
-  override get name(): string {
-    return "PromptClientError"
-  }
-}
+export { PromptClientError }
 
 /** The contents of an error response. */
 export interface ErrorResponse {

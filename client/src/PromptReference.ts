@@ -1,4 +1,4 @@
-import type { ResolvedPrompt } from "./Resources.ts"
+import type { ResolvedPrompt } from "./ResolvedPrompt.ts"
 
 /**
  * The name of a prompt, and the slots that the caller fills in the prompt's resolved content. `pull` generates a

@@ -1,5 +1,3 @@
-export type { ResolvedPrompt } from "./ResolvedPrompt.ts"
-
 /** The type of a prompt. */
 export type PromptType = "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"
 

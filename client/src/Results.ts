@@ -1,14 +1,6 @@
 import type { CacheResult } from "./Cache.ts"
-import { type Substitute, toResolvedPrompt } from "./ResolvedPrompt.ts"
-import type {
-  ListParams,
-  Page,
-  PromptResponse,
-  Provenance,
-  ResolvedPrompt,
-  Single,
-  Source
-} from "./Resources.ts"
+import { type ResolvedPrompt, type Substitute, toResolvedPrompt } from "./ResolvedPrompt.ts"
+import type { ListParams, Page, PromptResponse, Provenance, Single, Source } from "./Resources.ts"
 import { toQuery } from "./Selection.ts"
 import { getElapsed } from "./transport/Limits.ts"
 

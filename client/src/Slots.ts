@@ -1,7 +1,7 @@
 import { makeErrorClass } from "./ErrorClass.ts"
 import { PromptClientError } from "./Errors.ts"
 import type { VariablesFor } from "./PromptReference.ts"
-import type { ResolvedPrompt } from "./Resources.ts"
+import type { ResolvedPrompt } from "./ResolvedPrompt.ts"
 
 /** A message to a model. */
 export interface Message {

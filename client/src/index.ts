@@ -12,6 +12,7 @@ export type {
 export { PromptClient } from "./PromptClient.ts"
 export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
 export type { Prompts, Versions } from "./Prompts.ts"
+export type { ResolvedPrompt } from "./ResolvedPrompt.ts"
 export type * from "./Resources.ts"
 export { type Call, type List, traceAttributes, type WithResponse } from "./Results.ts"
 export type { PromptFilter, PromptSelection } from "./Selection.ts"
