@@ -18,7 +18,9 @@ export const defaultOutageMaxAge = 300_000
 
 /** For this many milliseconds after a failed read, requests with a known response do not query the database. */
 const askAgainAfterMs = 1_000
-/** A read is slow after `slowSteps` steps of `stepMs`. Any suspension of the process counts as one step. */
+/**
+ * A read is slow after `slowSteps` steps of `stepMs` milliseconds. A suspension of the process lengthens only one step.
+ */
 const slowSteps = 5
 const stepMs = 50
 
@@ -39,9 +41,10 @@ responseAge.valueUnsafe(metricRegistry)
 
 /**
  * Serves known responses while the change feed is down (stale-if-error). A known response is a cached response that was
- * current at the last contact. A request queries the database first. If the read fails with `Unavailable` or is slow,
- * the caller gets the known response, but only until the maximum age has passed since the last contact. When the feed
- * comes up again, it has new revisions, so no response from before an outage is served after the outage.
+ * current at the last contact. A request queries the database first. If the query fails with `Unavailable` or is slow,
+ * the caller gets the known response. No known response is served once the maximum age has passed since the last
+ * contact. When the feed comes up again, it has new revisions, so no response from before an outage is served after the
+ * outage.
  */
 export class Outage extends Context.Service<
   Outage,
@@ -108,7 +111,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
       const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
       const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
       if (exit !== undefined && !Option.exists(Exit.findErrorOption(exit), isUnavailable)) return yield* exit
-      // Whether this is an outage is known when the feed has a later contact with the database, or is down.
+      // Waits until a later contact of the feed with the database excludes an outage, or the feed is down.
       const now = readClocks().monotonic
       while (checkIsUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
       if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)

@@ -5,7 +5,10 @@ import { type ChangeFeed, minPauseMs } from "../ports/ChangeFeed.ts"
 
 type Feed = ChangeFeed["Service"]
 
-/** Returns true if the feed is up, so its revisions include every change. Records that the process is running. */
+/**
+ * Returns true if the feed is up, and then records that the process is running. The revisions of a feed that is up
+ * include every change.
+ */
 export const checkIsUp = ({ lease, running }: Feed): boolean => {
   const monotonic = performance.now()
   const wall = Date.now()
@@ -34,7 +37,10 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/** The fraction that one eviction frees. Each deletion at the start of a `Map` slows down finding its first entry. */
+/**
+ * The fraction of the size that one eviction frees. An eviction deletes many entries in one iteration, because finding
+ * the first entry of a `Map` becomes slower with each deletion.
+ */
 const evictedFraction = 1 / 16
 
 /**
@@ -155,8 +161,9 @@ interface CacheEntry<Value> extends FairEntry {
  * 1. Before a read starts, the cache notes the change feed's revision.
  * 2. The cache stores the result only if its workspace has not changed since that revision.
  * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
- * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. The newer of
- *    the two is unknown: the feed may be late, and a read that started earlier may have reached the database later.
+ * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. The cache
+ *    cannot determine the newer value: the feed may be late, and a read that started earlier may have reached the
+ *    database later.
  *
  * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
  */
@@ -164,7 +171,7 @@ export class RevisionedCache<Value> {
   readonly #feed: Feed
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
-  /** The number of times that the results of all in-flight reads became unfit to be stored. */
+  /** The number of events so far after which no read that was in flight may store its result. */
   #refusals = 0
   readonly #isSame: (a: Value, b: Value) => boolean
   readonly #lookups: ReturnType<typeof makeLookupCounters> | undefined
@@ -244,7 +251,8 @@ export class RevisionedCache<Value> {
         const revision = revisionOf(this.#feed, cacheable.workspace)
         const isCurrent =
           checkIsUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
-        // A result that is not stored may be newer than the results of in-flight reads, so these are not stored either.
+        // A result that is not stored may be newer than the results of in-flight reads, so no in-flight read stores its
+        // result.
         if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
         // A value that `read` took from this cache keeps its age.
         else if (this.peek(key) !== cacheable.value)

@@ -16,8 +16,8 @@ const formatPath = (segments: ReadonlyArray<unknown>): string =>
 
 /**
  * Finds the problems that the schema of an archive cannot find: duplicates, references to missing items, and parents
- * that are not earlier versions of the same prompt. An item that repeats an earlier id is reported as one problem, even
- * if it also repeats other unique values.
+ * that are not earlier versions of the same prompt. Reports an item that repeats an earlier id as one problem, even if
+ * the item also repeats other unique values.
  */
 const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []

@@ -44,8 +44,9 @@ const toFileName = (title: string): string =>
     .toWellFormed() || "untitled"
 
 /**
- * Returns a function that makes paths for new files from their folders and their titles or names. Each path differs in
- * more than case from the existing paths and their directories, and from every path that the function made before.
+ * Returns a function that makes paths for new files from their folders and their titles or names. Even without regard to
+ * letter case, no path equals an existing path, a directory of an existing path, or a path that the function made
+ * before.
  */
 const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
   const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))

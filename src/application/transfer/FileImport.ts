@@ -93,7 +93,10 @@ const describeEdit = (pair: Pair): Problem => {
   return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
 }
 
-/** Returns the pairs that an import changes. A fragment that a prompt without a file contains is not removed. */
+/**
+ * Returns the pairs that an import changes. Leaves out a fragment without a file if a prompt without a file contains the
+ * fragment.
+ */
 const listChangedPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   const needed = new Set<string>(
     pairs.flatMap(({ item, file }) =>
@@ -108,8 +111,8 @@ const listChangedPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
 }
 
 /**
- * Returns the states after an import that changes the pairs of `selected`. If no prompt or fragment is left, returns a
- * state that no prompt has, because a workspace without recorded states counts as a workspace without an import.
+ * Returns the states to record after an import that changes the pairs of `selected`. If no prompt or fragment is left,
+ * returns a state that no prompt has. A workspace without recorded states would count as a workspace without an import.
  */
 const listStates = (
   workspace: WorkspaceId,
@@ -135,7 +138,7 @@ interface PlanOptions {
 
 /**
  * Returns a function that finds the id of a folder or tag by its name, because files refer to folders and tags by name.
- * If several items have the name, the first item is used. If no item has the name, adds a new item to `added`.
+ * If several items have the name, uses the first item. If no item has the name, adds a new item to `added`.
  */
 const makeFinder = <A extends { readonly id: string; readonly name: string }>(
   items: ReadonlyArray<A>,

@@ -37,7 +37,7 @@ export interface Pair {
 /** Returns true if the prompt or fragment has different states in the workspace and in the directory. */
 export const isDifferent = ({ workspaceHash, fileHash }: Pair): boolean => workspaceHash !== fileHash
 
-/** Returns a key that contains the kind, because a prompt and a fragment may have the same id. */
+/** Returns a key that contains the kind, because a prompt and a fragment can have the same id. */
 const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${kind} ${id}`
 
 /** Sorts the members of an object by name, because PostgreSQL does not keep the member order of free-form JSON. */
@@ -73,8 +73,9 @@ const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
 }
 
 /**
- * Derives the id of a new prompt or fragment: the version 5 UUID of the id in the file, or else of the path, in the
- * workspace's namespace. If the id in the file is an earlier path, the result is the UUID of that path.
+ * Derives the id of a new prompt or fragment from the id in its file or, without an id, from the path of the file. The
+ * result is a version 5 UUID in the workspace's namespace. If the id in the file is an earlier path of the file, the
+ * result is the id that was derived from the earlier path.
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
@@ -85,7 +86,7 @@ const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
 }
 
-/** Replaces the names by which a file refers to fragments with the ids of the fragments. */
+/** Replaces each name by which a file refers to a fragment with the fragment's id. */
 const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, string>): ContentState => {
   if (state.kind === "fragment") return state
   const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
@@ -99,10 +100,10 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
  * Pairs the prompts and fragments of a workspace with the files of a directory. Returns a pair for each file, in the
  * order of the files, and then a pair for each prompt and fragment without a file.
  *
- * An id in front matter is used if the workspace has this prompt or fragment, or had it after the latest import. The
- * prompt or fragment may be archived or deleted by now. Any other file gets an id that is derived from the workspace.
- * So an id of another workspace is never used, and every import of a file finds the same prompt. Fails if two files
- * describe the same prompt or fragment.
+ * A prompt or fragment keeps the id in the front matter of its file if the workspace has the id, even on an archived
+ * prompt, or had the id after the latest import. Any other file gets an id that is derived from the workspace. So an id
+ * of another workspace is never used, and every import of a file finds the same prompt. Fails if two files describe the
+ * same prompt or fragment.
  *
  * @param files the result of `parseFiles`, which has fragments before prompts
  */
@@ -160,7 +161,7 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 
 /**
  * Pairs as `pairWithFiles` does. Also fails if a file gives a prompt the name of another file's prompt (docs/names.md).
- * Prompts may keep a name that they already share, and titles without Latin letters and digits may have the same slug.
+ * Prompts can keep a name that they already share. Titles without Latin letters and digits can have the same slug.
  */
 export const pairForImport = (
   ...input: Parameters<typeof pairWithFiles>

@@ -33,8 +33,8 @@ export interface PromptFile {
 }
 
 /**
- * An import of files, or an export into their directory, failed because files are invalid. Neither the workspace nor
- * the files changed. The path of a problem starts with the path of its file. `count` is the number of all problems.
+ * An import or export of files failed, because files in the directory are invalid. Neither the workspace nor the files
+ * changed. The path of a problem starts with the path of its file. `count` is the number of all problems.
  */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"
@@ -69,8 +69,8 @@ type Parsed<A> = Result.Result<A, ReadonlyArray<Problem>>
 
 /**
  * Splits a text into consecutive parts. `mark` is the byte order mark, if there is one. Without front matter, `opening`
- * is undefined. If the first line ends with CRLF, converts all line endings to LF first, because Git may have converted
- * LF to CRLF.
+ * is undefined. If the first line ends with CRLF, converts all line endings to LF before the split, because Git may have
+ * converted LF to CRLF.
  */
 export const splitText = (text: string) => {
   const hasWindowsLineEndings = /^[^\n]*\r\n/.test(text)
@@ -191,7 +191,9 @@ const FragmentFrontMatter = makeMap({
   name: Schema.optionalKey(Fragment.fields.name)
 })
 
-/** The message for a value of the wrong type, by the expected type: the rule, with the remedy if needed. */
+/**
+ * The messages for values of a wrong type, by the expected type. A message states the rule and, if needed, the remedy.
+ */
 const expectedValues: Readonly<Record<string, string>> = {
   String: 'must be a text: put quotes around the value, such as "12"',
   Boolean: "must be true or false, without quotes",

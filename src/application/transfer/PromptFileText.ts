@@ -99,7 +99,7 @@ export const updateFile = (
   const newBody = getContent(before.state) === content ? body : content + end
   const unixText = mark + fences[0] + newYaml + fences[1] + newBody
   const updated = hasWindowsLineEndings ? unixText.replaceAll("\n", "\r\n") : unixText
-  // The parsed state refers to fragments by name.
+  // The parsed state refers to fragments by name, so `toFrontMatter` needs no map of names.
   const describesState = Result.match(parseFile(before.path, updated), {
     onSuccess: (parsed) =>
       getContent(parsed.state) === content && Equal.equals(toFrontMatter(parsed, new Map()), frontMatter),
