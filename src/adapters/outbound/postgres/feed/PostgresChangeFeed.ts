@@ -25,8 +25,8 @@ const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"
 })
 
-/** The interval between the checks for a pause of the process, in milliseconds. */
-const pauseCheckIntervalMs = 100
+/** The interval between the checks for a pause of the process. */
+const pauseCheckInterval = "100 millis"
 /** How long a heartbeat keeps the feed up after the heartbeat was sent, in milliseconds. */
 const heartbeatTtlMs = 3000
 const heartbeatInterval = "1 second"
@@ -58,10 +58,8 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
   const { server } = yield* Database
   const listenerConfig = (listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)).config
   const state = new FeedState(heartbeatTtlMs)
-  yield* Effect.acquireRelease(
-    Effect.sync(() => setInterval(() => state.observePause(), pauseCheckIntervalMs).unref()),
-    (timer) => Effect.sync(() => clearInterval(timer))
-  )
+  const observePause = Effect.sync(() => state.observePause())
+  yield* Effect.forkScoped(Effect.repeat(observePause, Schedule.spaced(pauseCheckInterval)))
   const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
   /** True if the current notifier sent a heartbeat while the feed was down, and no heartbeat has arrived since. */
   let isDeaf = false
