@@ -4,18 +4,11 @@ import { SecureRandom, uuidV7Unsafe } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Struct from "effect/Struct"
-import {
-  type ApiKey,
-  type ApiKeyId,
-  hashApiKey,
-  makeApiKey,
-  toKeyEnds,
-  type UserId
-} from "../domain/ApiKey.ts"
+import { type ApiKey, ApiKeyId, hashApiKey, makeApiKey, toKeyEnds, UserId } from "../domain/ApiKey.ts"
 import type { Tier } from "../domain/Billing.ts"
 import { type Timestamp, toTimestamp } from "../domain/Timestamp.ts"
 import type { WorkspaceContent } from "../domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+import { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { withSpans } from "./observability/Instrumentation.ts"
 import { type ChangeOptions, type WorkspaceInfo, WorkspaceStore } from "./ports/WorkspaceStore.ts"
 import { decodeArchive } from "./transfer/ArchiveDecoder.ts"
@@ -51,7 +44,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     /** Makes a key. `issued` contains the plaintext, and `stored` contains the fields to store. */
     const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
       const key = makeApiKey(yield* random.randomBytes(32))
-      const id = (yield* random.uuidV7()) as ApiKeyId
+      const id = ApiKeyId.make(yield* random.uuidV7())
       const stored = { id, key_hash: hashApiKey(key), ...toKeyEnds(key), created_at: yield* now, expires_at }
       return { issued: { id, key }, stored }
     })
@@ -59,7 +52,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     const useCases = yield* withSpans("Administration", {
       /** Creates a workspace without content, with billing status `active`. */
       createWorkspace: Effect.fnUntraced(function* (name: string, tier: Tier) {
-        const id = (yield* random.uuidV7()) as WorkspaceId
+        const id = WorkspaceId.make(yield* random.uuidV7())
         const workspace: WorkspaceInfo = { id, name, tier, billing_status: "active" }
         yield* store.addWorkspace(workspace)
         return workspace
@@ -75,7 +68,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         name: string,
         expiresAt?: Timestamp
       ) {
-        const newUserId = (yield* random.uuidV7()) as UserId
+        const newUserId = UserId.make(yield* random.uuidV7())
         const { issued, stored } = yield* makeKey(expiresAt ?? null)
         yield* store.addKey(workspace, { email, newUserId }, { ...stored, name })
         return { ...issued, expires_at: stored.expires_at } satisfies IssuedKey

@@ -63,9 +63,5 @@ const limitedClient = Layer.effect(
  */
 export const layer = Layer.merge(OtlpTracer.layerFromConfig(), OtlpMetrics.layerFromConfig()).pipe(
   Layer.provide([OtlpSerialization.layerJson, limitedClient]),
-  Layer.provide(
-    ConfigProvider.layer(
-      ConfigProvider.fromEnv({ env: { ...defaults, ...process.env } as Record<string, string> })
-    )
-  )
+  Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnvRecord({ ...defaults, ...process.env })))
 )

@@ -58,7 +58,7 @@ const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A,
     Effect.sleep(replyTimeoutMs).pipe(
       Effect.andThen(Effect.yieldNow),
       Effect.andThen(Effect.yieldNow),
-      Effect.andThen(Effect.fail(new Cause.TimeoutError(`no reply within ${replyTimeoutMs} ms`)))
+      Effect.andThen(() => new Cause.TimeoutError(`no reply within ${replyTimeoutMs} ms`))
     )
   )
 

@@ -24,7 +24,7 @@ export const listen = (
   Effect.callback((resume) => {
     // This listener stays on the server, because a later error without a listener would end the process.
     server.on("error", ({ message }) =>
-      resume(Effect.fail(new ListenError({ message: `cannot listen on ${variables}: ${message}` })))
+      resume(new ListenError({ message: `cannot listen on ${variables}: ${message}` }))
     )
     // With Node's default backlog of 511, a burst would lose connections. The kernel may limit the backlog further.
     server.listen({ port, host, backlog: connectionLimits.maxConnections }, () =>
