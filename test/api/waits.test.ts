@@ -33,7 +33,7 @@ const edit = async (): Promise<string> => {
 const get = (target: string = targets.getResolved, key: string = own.key.plaintext) =>
   read(toUrl(target), key)
 
-/** Reads a target, and sends a request that waits for a change of it. */
+/** Reads a target, and sends a request that waits for a change of the target. */
 const wait = async (target: string = targets.getResolved, key: string = own.key.plaintext, wait?: number) =>
   sendWait(toUrl(target), key, (await get(target, key)).headers.etag, wait)
 

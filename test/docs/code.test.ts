@@ -25,7 +25,7 @@ const compilerOptions = {
   rootDirs: [".", join(root, "examples")]
 }
 
-// `test/system/docs/models.test.ts` type-checks docs/models.md, because the packages for it are in `test/tools`.
+// `test/system/docs/models.test.ts` type-checks docs/models.md, because `test/tools` has the packages of this document.
 it("every ts block of the documents except docs/models.md type-checks", async () => {
   const files = documents
     .filter((document) => document !== "docs/models.md")

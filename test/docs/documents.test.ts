@@ -87,7 +87,7 @@ it.each(
   }
 )
 
-it("the documents name only the tarballs of the current versions, and npm install names them by paths that begin with ./", () => {
+it("the documents name only the tarballs of the current versions, and npm install names each tarball by a path that begins with ./", () => {
   const text = documents.map(readDocument).join("\n")
   const tarballs = [".", "client"].map((folder) => {
     const { name, version } = readJson(join(folder, "package.json"))

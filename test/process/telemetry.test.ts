@@ -228,7 +228,7 @@ it("while PostgreSQL does not respond, a metric counts running statements, and t
   // At the default level, the log contains no requests of probes.
   await expect.poll(() => parseRequestLines(service.output())).toHaveLength(1)
 
-  // This key is not cached, so the service looks it up in PostgreSQL, which does not respond.
+  // This key is not cached, so the service looks up the key in PostgreSQL, which does not respond.
   await Effect.runPromise(proxy.freeze)
   const sent = sendGet(url, keys.second.plaintext)
   await expect.poll(countRunning).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })

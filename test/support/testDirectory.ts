@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 
 const makeDirectory = (prefix: string): string => mkdtempSync(join(tmpdir(), prefix))
 
-// A process that is ending may still create files in the directory.
+// A process that is ending can still create files in the directory.
 const removeDirectory = (directory: string): void =>
   rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
 

@@ -69,7 +69,7 @@ const fillShare = async (plaintext: string): Promise<void> => {
   while ((await ping(plaintext)) !== 503)
 }
 
-it("a request whose body has 500,000 chunks of one byte gets 413, and other workspaces get results meanwhile", async () => {
+it("a request whose body has 500,000 chunks of one byte gets 413, and calls of other workspaces still get results", async () => {
   expect(await ping(ownKey)).toBe(200)
   const chunk = "1\r\nx\r\n"
   const rejected = Array.from({ length: 4 }, async () =>

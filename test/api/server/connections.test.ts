@@ -127,7 +127,7 @@ it("the service closes every connection whose client stops in any state of a req
       )
     )
     const listLeft = async () => {
-      // Other callers get their responses meanwhile.
+      // The service still responds to other callers.
       expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
       const held = findHeldConnections(port)
       return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)

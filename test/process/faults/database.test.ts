@@ -13,7 +13,7 @@ afterEach(() => release())
 
 const readStatus = async (key: string, page = 1) =>
   (await send(api.service(), `${uncachedPath("/api/v1/prompts")}&page=${page}`, `Bearer ${key}`)).status
-/** Reads a different page with each request, because the response to the first request may be cached. */
+/** Reads a different page with each request, because the service can cache the response to the first request. */
 const readPages = async (count: number) => [
   ...new Set(
     await Promise.all(Array.from({ length: count }, (_, page) => readStatus(keys.active.plaintext, page + 1)))

@@ -59,7 +59,7 @@ export const exchangeAll = (port: number, request: string): Promise<Array<HttpRe
     )
     socket.on("data", (chunk) => chunks.push(chunk))
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      // A server that rejects a request before reading all of it may reset the connection.
+      // A server that rejects a request before it has read the whole request can reset the connection.
       if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error)
     })
     socket.on("close", () => {

@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Service } from "../services/startService.ts"
 
-/** Sends one request, over a connection that may be reused. */
+/** Sends one request over a new or an idle connection. */
 export const send = async (
   service: Pick<Service, "url">,
   path: string,

@@ -76,8 +76,8 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   }
   /** Sends a signal to every suspended process. */
   const signalFrozen = (signal: NodeJS.Signals): void => {
-    // The postmaster gets the signal last: once it runs, it reaps child processes that have ended, and `process.kill`
-    // would then throw for their pids.
+    // The postmaster gets the signal last. A running postmaster reaps child processes that have ended, and
+    // `process.kill` would throw for their pids.
     for (const pid of frozen.toReversed()) process.kill(pid, signal)
     frozen = []
   }
@@ -92,7 +92,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     start,
     /** Stops the server as `pg_ctl stop -m immediate` does. The next start runs recovery. */
     stop: () => end("SIGQUIT"),
-    /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
+    /** Stops the server as `pg_ctl stop -m fast` does: sessions end, and the server shuts down cleanly. */
     shutDown: () => end("SIGINT"),
     /** Kills every process of the server with SIGKILL. */
     kill: async () => {

@@ -16,7 +16,7 @@ const parts = 8
 const portsPerPart = Math.floor((lastPort - firstPort + 1) / parts)
 const firstOfPart = firstPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsPerPart
 
-/** The ports that `freePort` has returned. A process that uses such a port may not have started yet. */
+/** The ports that `freePort` has returned. The process that will use a port does not always listen yet. */
 const given = new Set<number>()
 
 /**

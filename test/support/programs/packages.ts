@@ -97,7 +97,7 @@ export const installNode = async (version: string): Promise<string> => {
     )
     const installed = await run(directory, "npm", ["install", "--no-audit", "--no-fund", `node@${version}`])
     if (installed.code !== 0) throw new Error(installed.stderr)
-    // Another test run may have installed the version meanwhile.
+    // Another test run can install the version at the same time.
     if (existsSync(target)) rmSync(directory, { recursive: true })
     else renameSync(directory, target)
   }

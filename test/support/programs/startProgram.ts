@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { temporaryDirectory } from "../testDirectory.ts"
 
-/** PATH with Debian's system directories, which the PATH of an unprivileged user may lack. */
+/** PATH with Debian's system directories, which the PATH of an unprivileged user can lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`
 
 /** Returns true if something listens on a port of the loopback address. */

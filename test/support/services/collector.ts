@@ -51,7 +51,7 @@ export const collector = Effect.gen(function* () {
     bodies.filter((received) => received.path === path).map(({ body }) => JSON.parse(body))
   return {
     url: `http://127.0.0.1:${port}`,
-    /** While the collector is silent, it does not respond. At the end, it responds to all open requests. */
+    /** A silent collector does not respond. After the silence, the collector responds to all open requests. */
     setSilent: (value: boolean) => {
       isSilent = value
       if (!isSilent) open.forEach(respond)

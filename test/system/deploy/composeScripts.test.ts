@@ -10,10 +10,7 @@ import { endProcess } from "../../support/programs/startProgram.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
-/**
- * The script is passed to the shell as text, because the user that runs PostgreSQL may not be able to read this
- * checkout.
- */
+/** The test passes the script to the shell as text, in case the user that runs PostgreSQL cannot read this checkout. */
 const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
 
 const acquire = makeAcquire()
