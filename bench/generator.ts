@@ -1,6 +1,6 @@
 /**
- * The load generator's worker thread: keep-alive connections on raw sockets with one request in flight on each. It
- * parses only the status and the length of a response, so it needs less CPU time than the cheapest server.
+ * The worker thread of the load generator. Keep-alive connections on raw sockets have one request in flight each. The
+ * thread parses only the status and the length of a response, so it needs less CPU time than the cheapest server.
  */
 import { connect, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
@@ -45,7 +45,7 @@ interface Run {
   readonly until: number
 }
 
-/** Runs one stream over its connections until `until`, or until it has sent its `maxRequests`. */
+/** Runs one stream over its connections until `until`, or until the stream has sent its `maxRequests`. */
 const runStream = (
   stream: Stream,
   nextRequest: () => PreparedRequest,

@@ -93,7 +93,7 @@ const live: Scenario = {
         }
         await setTimeout(1)
       }
-      // A client may notice a change before this process knows of the commit.
+      // A client can notice a change before this process knows of the commit.
       return noticedAt.map((at) => Math.max(0, at - committedAt))
     }
     const summarize = (title: string, latencies: ReadonlyArray<number>): Measurement => ({

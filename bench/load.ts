@@ -28,7 +28,7 @@ export interface Stream {
 export const expectedStatus = ({ expect, etags }: Stream, index: number): number =>
   etags?.[index] === undefined ? expect : 304
 
-/** One run of the generator. It ends after `seconds`, or once every stream has sent its `maxRequests`. */
+/** One run of the generator. The run ends after `seconds`, or once every stream has sent its `maxRequests`. */
 export interface Load {
   readonly port: number
   readonly seconds: number

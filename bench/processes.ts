@@ -60,7 +60,7 @@ const isReady = async (port: number, { target, key, expect }: Start["probe"]): P
 /** Returns the CPU time that a process has used so far, in seconds. Linux only. */
 const readCpuTime = (pid: number): number => {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
-  // The fields follow the name of the program, which is in parentheses and may contain spaces.
+  // The fields follow the name of the program, which is in parentheses and can contain spaces.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return (Number(fields[11]) + Number(fields[12])) / 100
 }

@@ -121,7 +121,7 @@ export const send = (
   )
 }
 
-/** Returns the same requests with the ETag of the server's responses, so that they get 304. */
+/** Returns the requests with the ETags of the server's responses, so that each request gets 304. */
 export const withEtags = async (server: { readonly port: number }, requests: Stream): Promise<Stream> => {
   const etags: Array<string> = []
   for (const index of requests.targets.keys())

@@ -138,7 +138,7 @@ const changes: Scenario = {
       await sql`update prompts set current_content = ${`Edit ${edit}`} where id = ${id}`
       const committedAt = performance.now()
       while (noticedAt.length < waits.length) await setTimeout(1)
-      // A client may notice a change before this process knows of the commit.
+      // A client can notice a change before this process knows of the commit.
       latencies.push(...noticedAt.map((at) => Math.max(0, at - committedAt)))
     }
     clients.close()

@@ -1,4 +1,5 @@
-# Varnish in front of the service, or in front of a site that includes it. docs/edge.md describes what the cache guarantees.
+# Varnish in front of the service, or in front of a site that includes the service. docs/edge.md describes what the cache
+# guarantees.
 vcl 4.1;
 
 backend prompt_retrieval {

@@ -33,8 +33,9 @@ const makeDisturbance = (random: Random, { instances, restartPooler }: Stage) =>
 }
 
 /**
- * Returns the changes of the database and the disturbances of a history. The seed determines them, but not their
- * interleaving. The first step creates the world. The disturbances happen one after another, while the steps run.
+ * Returns the changes of the database and the disturbances of a history. The seed determines the changes and
+ * disturbances, but not their interleaving. The first step creates the world. The disturbances happen one after another,
+ * while the steps run.
  */
 export const generateHistory = (stage: Stage, seed: number) => {
   const random = makeRandom(seed)

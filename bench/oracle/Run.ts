@@ -11,7 +11,7 @@ import { notFound, type Parts, readState, toParts, toRejection } from "./State.t
 
 /**
  * How old a response may be, in milliseconds. After its last heartbeat, a change feed stays up for 3 s, and the clocks
- * of two processes may differ slightly. A busy machine needs no reserve: the age counts from the start of the request,
+ * of two processes can differ slightly. A busy machine needs no reserve: the age counts from the start of the request,
  * and a process that receives no heartbeat in time serves nothing from its caches.
  */
 const boundMs = 3_100

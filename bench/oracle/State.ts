@@ -33,7 +33,7 @@ export const toParts = (target: string, { data, ...others }: { readonly data: un
 export const toRejection = (status: number, body: string): string =>
   `${status} ${JSON.parse(body).error.message}`
 
-/** Returns the state of a world, as an API without caches returns it. Nothing may change the world meanwhile. */
+/** Returns the state of a world, as an API without caches returns it. The world must not change during the call. */
 export const readState = async (
   { sql, reference: { handler, prompts } }: Stage,
   { keys, workspaces, prompts: ids }: World

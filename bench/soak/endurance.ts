@@ -73,7 +73,7 @@ export const endurance = async (run: Run): Promise<void> => {
       const wasDisturbed = disturbed
       const reply = await read(service.url + path, key, {}, agent)
       statuses[reply.status] = (statuses[reply.status] ?? 0) + 1
-      // The service may close an idle keep-alive connection just when a request is sent on it.
+      // The service can close an idle keep-alive connection at the moment when a client sends a request.
       const isExpected =
         reply.status === "ECONNRESET" ||
         expected.includes(Number(reply.status)) ||
@@ -97,7 +97,7 @@ export const endurance = async (run: Run): Promise<void> => {
     }
   }
 
-  /** Changes the data that clients read, again and again. A change may fail during a fault of PostgreSQL. */
+  /** Changes the data that clients read, again and again. A change can fail during a fault of PostgreSQL. */
   const changer = async () => {
     for (let i = 0; running; i++) {
       try {

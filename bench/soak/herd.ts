@@ -1,7 +1,7 @@
 /**
  * Lets 2,000 applications with the TypeScript client read from one service, kills the service, and starts it again with
  * empty caches. In the scenario `warm`, the applications have texts in their caches when the outage begins. In `cold`,
- * they start one after another in the first five sixths of the outage.
+ * the applications start one after another in the first five sixths of the outage.
  */
 import { once } from "node:events"
 import { setPriority } from "node:os"
@@ -22,7 +22,7 @@ const [ttl, readInterval] = [30_000, 2_000]
  * the key's limit allows.
  */
 const clientsPerKey = 20
-/** If the event loop of this process is delayed for longer than this, in milliseconds, the result is invalid. */
+/** The maximum delay of the event loop of this process, in milliseconds. A longer delay makes the result invalid. */
 const maxGeneratorDelay = 500
 const maxRatio = 2
 

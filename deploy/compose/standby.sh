@@ -4,7 +4,7 @@ set -eu
 umask 077
 chmod 700 "$PGDATA"
 if [ ! -e "$PGDATA/standby.copied" ]; then
-  # Deletes an incomplete copy, which an interrupted start may have left.
+  # Deletes the incomplete copy of an interrupted start.
   find "$PGDATA" -mindepth 1 -delete
   pg_basebackup --host="$PRIMARY_HOST" --port="${PRIMARY_PORT:-5432}" --username=standby --pgdata="$PGDATA" \
     --slot=standby --write-recovery-conf --checkpoint=fast
