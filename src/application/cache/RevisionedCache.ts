@@ -5,10 +5,7 @@ import { type ChangeFeed, minPauseMs } from "../ports/ChangeFeed.ts"
 
 type Feed = ChangeFeed["Service"]
 
-/**
- * Returns true if the feed is up, and then records that the process is running. The revisions of a feed that is up
- * include every change.
- */
+/** Returns true, and records that the process is running, if the feed is up. Its revisions then include every change. */
 export const checkIsUp = ({ lease, running }: Feed): boolean => {
   const monotonic = performance.now()
   const wall = Date.now()
@@ -37,10 +34,7 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/**
- * The fraction of the size that one eviction frees. An eviction deletes many entries in one iteration, because finding
- * the first entry of a `Map` becomes slower with each deletion.
- */
+/** The fraction that one eviction frees. Each deletion of the first entry of a `Map` slows down finding the next one. */
 const evictedFraction = 1 / 16
 
 /**
@@ -161,9 +155,8 @@ interface CacheEntry<Value> extends FairEntry {
  * 1. Before a read starts, the cache notes the change feed's revision.
  * 2. The cache stores the result only if its workspace has not changed since that revision.
  * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
- * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. The cache
- *    cannot determine the newer value: the feed may be late, and a read that started earlier may have reached the
- *    database later.
+ * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. Neither value
+ *    is known to be newer: the feed may be late, and reads can reach the database out of order.
  *
  * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
  */
@@ -251,8 +244,7 @@ export class RevisionedCache<Value> {
         const revision = revisionOf(this.#feed, cacheable.workspace)
         const isCurrent =
           checkIsUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
-        // A result that is not stored may be newer than the results of in-flight reads, so no in-flight read stores its
-        // result.
+        // A result that is not stored may be newer than in-flight results, so no in-flight read stores its result.
         if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
         // A value that `read` took from this cache keeps its age.
         else if (this.peek(key) !== cacheable.value)
