@@ -56,7 +56,7 @@ const findPaths = (name: string): ReadonlyArray<string> => {
   return paths.has(path) ? [path] : [...paths].filter((candidate) => candidate.endsWith(`/${path}`))
 }
 
-// CHANGELOG.md is excluded, because it also names files of earlier versions.
+// The test excludes CHANGELOG.md, because this document also names files of earlier versions.
 it.each(documents.filter((document) => document !== "CHANGELOG.md"))(
   "%s names only files and folders that exist, each with enough of its path to be unambiguous",
   (document) => {

@@ -18,7 +18,7 @@ export const temporaryDirectory = (prefix: string) =>
 
 const directories: Array<string> = []
 
-/** Creates a temporary directory, which is removed at the end of the test file. */
+/** Creates a temporary directory, and removes the directory at the end of the test file. */
 export const makeTestDirectory = (prefix: string): string => {
   const directory = makeDirectory(prefix)
   directories.push(directory)

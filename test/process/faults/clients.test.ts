@@ -9,7 +9,7 @@ import { startService, unlimited } from "../../support/services/startService.ts"
 
 const { env } = makeTestDatabase()
 
-it("500 clients that send no complete request get 408, are disconnected and do not delay other clients", async () => {
+it("the service responds 408 to 500 clients that send no complete request, disconnects them, and does not delay other clients", async () => {
   const service = await startService({ ...env, ...unlimited, LOG_LEVEL: "Warn" })
   const sockets = Array.from({ length: 500 }, () => connect(service.port, "127.0.0.1"))
   const closed = Promise.all(sockets.map(text))

@@ -18,7 +18,7 @@ const programs = versions
 export const clusterPath = `${programs}:${process.env.PATH}`
 
 /**
- * Returns the options with which PostgreSQL's programs are started. If the tests run as root, the options select the
+ * Returns the options with which tests start PostgreSQL's programs. If the tests run as root, the options select the
  * user postgres, because PostgreSQL refuses to run as root.
  */
 export const makeSpawnOptions = (): SpawnOptions => {
@@ -69,7 +69,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   /** Suspends every process of the server. The connections stay open. */
   const freeze = (): void => {
     const { pid } = server!
-    // The postmaster is suspended first, so that it cannot start another process.
+    // Suspends the postmaster first, so that it cannot start another process.
     process.kill(pid!, "SIGSTOP")
     frozen = [pid!, ...listChildren(pid!)]
     for (const pid of frozen) process.kill(pid, "SIGSTOP")

@@ -57,7 +57,7 @@ export const interleave = Effect.fnUntraced(function* <E = never>(
     const session = [preferred, 1 - preferred].find((index) => left[index]!.length > 0 && !waits(index))
     if (session !== undefined) {
       const statement = left[session]!.shift()!
-      // Errors are expected: conflicts, violations of constraints, and statements after an error in the transaction.
+      // Ignores expected errors: conflicts, violations of constraints, and statements after an error in the transaction.
       running[session] = yield* Effect.forkChild(
         Effect.forEach(statement.split("; "), (text) => Effect.exit(connections[session]!.query(text, []))),
         { startImmediately: true }

@@ -7,9 +7,9 @@ import { programPath } from "../../support/programs/startProgram.ts"
 const deploy = join(import.meta.dirname, "../../../deploy")
 
 /**
- * Runs a script on the machine as after the installation of Debian's packages: with their configuration in /etc, the
- * ports and the empty directories of a new machine, and a certificate of the package ssl-cert. Nothing that the script
- * changes remains. Returns the lines of the output.
+ * Runs a script as on a new machine with Debian's packages: with their configuration in /etc, free ports, empty
+ * directories, and a certificate of the package ssl-cert. No change of the script remains. Returns the lines of the
+ * output.
  */
 const runOnNewMachine = (script: string): ReadonlyArray<string> => {
   const prepare = `set -eu
