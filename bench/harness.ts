@@ -10,7 +10,7 @@ export interface Scale {
   readonly starts: number
   readonly coldReads: number
   readonly mixedRequests: number
-  /** How often an archive is imported. */
+  /** The number of imports of an archive. */
   readonly imports: number
 }
 

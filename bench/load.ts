@@ -10,7 +10,7 @@ export interface Stream {
   readonly key: string
   /** The API key of each target, instead of `key`. */
   readonly keys?: ReadonlyArray<string>
-  /** The value of `If-None-Match` for each target. If the value is undefined, the header is not sent. */
+  /** The value of `If-None-Match` for each target. Without a value, the stream does not send the header. */
   readonly etags?: ReadonlyArray<string | undefined>
   /**
    * The expected status of targets without an ETag. Targets with an ETag must get 304. Any other status, except

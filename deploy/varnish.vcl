@@ -34,7 +34,7 @@ sub vcl_hash {
 }
 
 sub vcl_backend_response {
-  # Varnish has set ttl from s-maxage and grace from stale-while-revalidate. No entry is kept longer.
+  # Varnish has set ttl from s-maxage and grace from stale-while-revalidate. Varnish keeps no entry longer.
   set beresp.keep = 0s;
   if (beresp.status != 200) {
     # If the service is unavailable or the rate limit is reached, a stale entry stays until its grace ends.

@@ -20,7 +20,7 @@ interface Kind {
   readonly request: (id: string, index: number) => LargeRequest
 }
 
-/** The number of requests that are sent at the same time. It is less than the default limit per minute. */
+/** The number of concurrent requests. This number is less than the default rate limit of a key. */
 export const burstSize = 90
 
 const fillPrompts = (columns: Readonly<Record<string, string>>, count = burstSize): string =>

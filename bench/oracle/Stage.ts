@@ -8,7 +8,7 @@ import { proxyToUrl } from "../../test/support/network/tcpProxy.ts"
 import { endProcess } from "../../test/support/programs/startProgram.ts"
 import { startService, unlimited } from "../../test/support/services/startService.ts"
 
-/** An instance of the service: a process that can be replaced by another process on the same port. */
+/** An instance of the service: a process that another process on the same port can replace. */
 export type Instance = Effect.Success<ReturnType<typeof startInstance>>
 
 /** Starts an instance that does not limit requests. Closing the scope kills its process. */

@@ -7,13 +7,13 @@ import { quantile } from "../load.ts"
 /** A run of one kind of stress. */
 export interface Run {
   readonly seconds: number
-  /** Acquires a resource that is released at the end of the run. */
+  /** Acquires a resource, and releases the resource at the end of the run. */
   readonly acquire: <A>(resource: Effect.Effect<A, never, Scope.Scope>) => Promise<A>
   /** Records a problem if `holds` is false. */
   readonly check: (holds: boolean, problem: string) => void
 }
 
-/** Starts a service that is killed at the end of the run if it still runs. */
+/** Starts a service, and kills the service at the end of the run if it still runs. */
 export const acquireService = ({ acquire }: Run, env: Readonly<Record<string, string>>) =>
   acquire(
     Effect.acquireRelease(

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates the roles of deploy/roles.sql, the role and the replication slot of the standby, and the role of HAProxy, when
-# the primary of deploy/compose.yaml is initialized. Each role except haproxy has a separate password.
+# Initializes the primary of deploy/compose.yaml: creates the roles of deploy/roles.sql, the role and the replication
+# slot of the standby, and the role of HAProxy. Each role except haproxy has a separate password.
 set -eu
 psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --file="${ROLES_FILE:-/deploy/roles.sql}"
 psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --set=ON_ERROR_STOP=1 \
