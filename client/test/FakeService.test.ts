@@ -18,7 +18,7 @@ it("FakeService lists prompts by type and page, and ignores the filter tag", asy
   expect(ids).toEqual(["p0", "p2"])
 })
 
-it("two FakeServices never have the same ETag", async () => {
+it("the prompts of two FakeServices never have the same ETag", async () => {
   const readEtag = async (content: string) => {
     const { prompts } = new FakeService({ prompts: [{ id, content }] }).connect()
     return (await prompts.getResolved(id)).etag

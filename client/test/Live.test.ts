@@ -15,7 +15,7 @@ import {
 // `liveModel.test.ts` checks the states of one page for all orders of events.
 
 const ttl = 30_000
-/** How long a request waits with this `ttl`, in milliseconds. */
+/** The wait of a request with this `ttl`, in milliseconds. */
 const wait = 25_000
 
 useFakeTime()

@@ -45,8 +45,8 @@ class Model {
   /** The cached texts, and the true time at which the service last confirmed each text. */
   #entries = new Map<string, { readonly text: string; readonly confirmedAt: number }>()
   /**
-   * The last failure of each target in an outage: the number of consecutive earlier failures, the end of the pause on the
-   * clock `#awake`, and the outcome.
+   * The last failure of each target in an outage: the number of consecutive earlier failures, the end of the pause on
+   * the clock `#awake`, and the outcome.
    */
   #failures = new Map<
     string,

@@ -53,7 +53,7 @@ it("an invalid timeout or maxRetries makes the constructor and every call fail w
   expect(requests).toEqual([])
 })
 
-it("a call with an unknown option, parameter or filter sends no request, and rejects with a TypeError that names what is unknown", async () => {
+it("a call with an unknown option, parameter or filter sends no request, and rejects with a TypeError that contains its name", async () => {
   const { client, requests } = makeScriptedClient([ok], { cache: {} })
   const options = { timeOut: 1 } as never
   const params = { tags: "a" } as never

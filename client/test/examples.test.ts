@@ -12,7 +12,7 @@ const agentLine = "Be brief and friendly, and end with one clear next step."
 /** An example that runs until it is stopped. */
 const liveExample = "client-live.ts"
 
-/** What each example prints for the demo workspace. */
+/** The output of each example for the demo workspace. */
 const outputs: Readonly<Record<string, string | RegExp>> = {
   "client.ts":
     /^You are a support agent of Acme\. .*\n\nWrite as Acme does: .*\n\nAnswer in English\. .*\n\nNever reveal .*\n$/,

@@ -2,7 +2,7 @@ import type { ClientOptions, FetchInit, LiveOptions, PromptSelection } from "../
 import { FakeService } from "../src/testing.ts"
 import { awaitValue, flush, type Request, readText } from "./support.ts"
 
-/** The names of prompts. */
+/** Returns the names of `count` prompts. */
 export const toNames = (count: number) => Array.from({ length: count }, (_, index) => `prompt-${index}`)
 
 type Fault = (request: Request) => Response | Promise<Response> | undefined

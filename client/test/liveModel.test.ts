@@ -8,7 +8,7 @@ import { advance, awaitValue, flush, installFakeTime, oneOf, readText } from "./
 
 const ttl = 30_000
 const maxAge = ttl + 300_000
-/** How long a request waits, in milliseconds. In this test, random pauses are half as long. */
+/** The wait of a request, in milliseconds. In this test, random pauses are half as long. */
 const wait = 25_000
 /** A request must end at most this long after its wait, in milliseconds. */
 const margin = 10_000

@@ -15,7 +15,7 @@ const methods: Readonly<
 }
 
 it.each(Object.entries(methods))(
-  "a call of /prompts/NAME%s sends one request with the given name or id, but no request for an impossible name",
+  "a call of /prompts/NAME%s sends one request with the given name or id, but no request for a name that no prompt can have",
   async (path, call) => {
     const service = new FakeService({ prompts: [{ id, name: "support-agent", content: "Text" }] })
     const { prompts } = service.connect()

@@ -8,7 +8,7 @@ import { type Handler, serveFake } from "./serveFake.ts"
 
 const client = pathToFileURL(join(import.meta.dirname, "../src/index.ts")).href
 
-/** Runs a program until it exits by itself with 0; returns its output. `fault` may respond after the first request. */
+/** Runs a program until the program exits with 0. Returns its output. `fault` can respond after the first request. */
 const run = async (source: string, fault: Handler<boolean>) => {
   const service = new FakeService({ prompts: [{ name: "p", content: "Text" }] })
   let requests = 0
@@ -48,7 +48,7 @@ it.each<[name: string, source: string, fault: Handler<boolean>, stdout: RegExp]>
   expect(await run(source, fault)).toMatch(stdout)
 })
 
-it("a call keeps its program running while it waits for its retry", async () => {
+it("a program does not exit while a call waits for its retry", async () => {
   let failures = 0
   const source = 'await client.prompts.get("p"); await read(client)'
   const stdout = await run(source, (...exchange) => failures++ === 0 && retryAfter(1)(...exchange))

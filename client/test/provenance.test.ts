@@ -16,7 +16,7 @@ useFakeTime(0)
 
 const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1", "x-cache": "MISS" }
 
-it("every result has version, etag, source, age and requestId, but these properties are not enumerable", async () => {
+it("every result has the properties version, etag, source, age and requestId, which are not enumerable", async () => {
   const { client, respondWith } = makeScriptedClient([() => textResponse("a", headers)], {
     cache: { ttl: 1_000, maxStale: 1_000 }
   })
@@ -78,7 +78,7 @@ it("without a Prompt-Version header, the version of a result is the version in t
   expect((await client.prompts.list()).version).toBeUndefined()
 })
 
-it("asResponse and withResponse give the headers of the response, even for a cached result", async () => {
+it("asResponse and withResponse return the headers of the response, even for a cached result", async () => {
   const { client } = makeScriptedClient([() => textResponse("a", headers)], { cache: {} })
   for (const source of ["fresh", "cached"]) {
     const call = client.prompts.getResolved("p")

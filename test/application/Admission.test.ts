@@ -81,7 +81,7 @@ const booleans = [false, true]
 
 const start = 1_767_225_600_000
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: start - 5, maximum: start + 5_000 }))
-/** How far the clock advances between requests, in milliseconds. */
+/** The advance of the clock between requests, in milliseconds. */
 const Step = Schema.Literals([0, 1, 2, 10, 999, 1_000])
 
 const epoch = instant("1970-01-01T00:00:00.000Z")
@@ -245,7 +245,7 @@ makeTest(it.effect, makeLayer({ perKey: 100, perProcess: 100 }))(
 )
 
 makeTest(it.effect, makeLayer(limits, Lifecycle.starting))(
-  "admit fails with Unavailable for a well-formed key until the service has started, but not while it drains",
+  "admit fails with Unavailable for a well-formed key until the service has started, but not while the service drains",
   function* () {
     const lifecycle = yield* Lifecycle
     const { archive: own, keys } = sample()

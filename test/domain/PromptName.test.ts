@@ -128,7 +128,7 @@ it.prop(
 )
 
 it.prop(
-  "a newer prompt with the same slug does not change the name of a prompt",
+  "a newer prompt with the same slug does not change the name of an older prompt",
   { prompts: Prompts },
   ({ prompts }) => {
     const [first, ...others] = prompts.map((parts, index) => ({

@@ -39,7 +39,7 @@ it.each<[unknown, string]>([
 )
 
 it.prop(
-  "the error for an invalid option is a TypeError with the name of the option, but not its value",
+  "an invalid option of createPromptApi causes a TypeError with the name of the option, but not its value",
   { secret: Schema.String.check(Schema.isMinLength(4)), name: Schema.Literals(names.split(", ")) },
   ({ secret, name }) => {
     try {

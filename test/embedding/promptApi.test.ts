@@ -120,7 +120,7 @@ it("api.prompts rejects with a PromptApiError for every missing resource and inv
       await expectError(read, "BAD_REQUEST", message as string)
 })
 
-it("createPromptApi rejects if the schema does not exist, and names the command that creates the schema", async () => {
+it("if the schema does not exist, createPromptApi rejects with an error that names the command that creates the schema", async () => {
   const empty = await acquire(postgresEnv)
   await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
 })

@@ -59,7 +59,7 @@ it.each<readonly [string, (response: ServerResponse, client: Socket) => unknown]
       return new Promise((resolve) => req.socket.on("close", resolve))
     }
   ]
-])("the promise of toNodeListener resolves if %s", async (_, end) => {
+])("the promise of toNodeListener resolves even if %s", async (_, end) => {
   const served = Promise.withResolvers<void>()
   const port = await listen((request, response) => {
     const respond = async () => {

@@ -47,7 +47,7 @@ const loaded = { code: 0, stdout: "prompt must be a name or an id\n" }
 /** A project with the packed client installed, and with the bundle that the command pull of the client has written. */
 let project: string
 let pulled: Awaited<ReturnType<typeof run>>
-/** The call of the program. */
+/** The expression that calls the program. */
 let call: string
 const write = (name: string, text: string) => writeFileSync(join(project, name), text)
 const resources = makeResources()

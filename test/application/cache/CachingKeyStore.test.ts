@@ -86,7 +86,7 @@ test("CachingKeyStore looks up a key only once until something in the key's work
   assert.deepStrictEqual(countLookups(), [3, 1, 1])
 })
 
-test("a cached key is looked up again after 60 s, even if no change is reported", function* () {
+test("CachingKeyStore looks up a cached key again after 60 s, even if no change is reported", function* () {
   const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
   const { records, find } = yield* makeCache(active)
   yield* find(0)
@@ -146,7 +146,7 @@ it.effect.each([
     })
 )
 
-test("in an outage, find returns the known record of a rejected key, and fails for an accepted key", function* () {
+test("in an outage, CachingKeyStore returns the known record of a rejected key, and fails for an accepted key", function* () {
   const { records, state, feed, find } = yield* makeCache(revoked, active)
   for (const n of [0, 1]) yield* find(n)
   feed.isUp = false

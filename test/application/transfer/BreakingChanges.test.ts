@@ -34,7 +34,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
     ]
   ],
   [
-    "a new prompt is compared with the archived prompt whose name it gets, and a prompt without a file has no new name",
+    "findBreakingChanges compares a new prompt with the archived prompt of the same name, and reports a prompt without a file",
     { "prompts/moved/summary.md": files["prompts/summary.md"].replace("{{text}}", "it") },
     [
       { ...agent, new_name: null, new_type: null },

@@ -252,7 +252,7 @@ it.each<readonly [string, PromptChange, string]>([
     "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
   ]
 ])(
-  "planExport changes only what differs, keeps comments, and adds front matter to plain Markdown only if it must: %j, %j",
+  "planExport changes only the parts that differ, keeps comments, and adds front matter to plain Markdown only if necessary: %j, %j",
   (text, edit, expected) => {
     assert.strictEqual(exportEdit(text, edit, "prompts/Support/a.md"), expected)
   }

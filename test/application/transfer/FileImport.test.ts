@@ -249,7 +249,7 @@ describe("edits in the workspace", () => {
     assert.deepStrictEqual(findConflicts({ ...empty, prompts: [other!] }, new Map()), [created])
   })
 
-  it("an import reports no conflict with an edit that its files contain, and afterwards records the edited state", () => {
+  it("an import reports no conflict with an edit that its files already contain, and records the edited state", () => {
     const edited = { ...content, prompts: [agent!, { ...other!, current_content: "Edited" }] }
     const merged = replaceIn("prompts/other.md", "Other", "Edited")(texts)
     assert.isUndefined(findConflicts(edited, merged))

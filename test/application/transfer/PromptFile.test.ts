@@ -155,7 +155,7 @@ describe("the id of a prompt or fragment", () => {
     assert.deepStrictEqual(findIds(dns, { "prompts/a.md": text, "fragments/a.md": text }), [id, id])
   })
 
-  it("a moved file whose id is its earlier path keeps its UUID, in every workspace", () => {
+  it("a prompt or fragment keeps its UUID in every workspace when its file moves, if the id in the file is the earlier path", () => {
     const paths = ["prompts/Old/a b.md", "fragments/old.md"]
     const moved = paths.map((path) => [path.replace(/\/.*/, "/new/a.md"), `---\nid: ${path}\n---\nx`])
     for (const home of [dns, newId<WorkspaceId>()])

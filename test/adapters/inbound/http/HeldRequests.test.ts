@@ -194,7 +194,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 const test = makeTest(it.effect)
 
 it.effect.prop(
-  "a request with the preference wait misses no edit, gets no response older than its ETag, and does not wait while the feed is down",
+  "a request with Prefer: wait misses no edit, gets no response older than its ETag, and does not wait while the feed is down",
   { steps },
   ({ steps }) => checkSteps(steps),
   { arbitrary: { runs: 2_000 }, timeout: 60_000 }
@@ -258,7 +258,7 @@ test("after a held request ends, nothing of the request stays in memory", functi
   yield* Effect.promise(() => vi.waitFor(check))
 })
 
-test("a held request ends if its key has moved to another workspace, even if its response is the same", function* () {
+test("a held request ends if its key has moved to another workspace, even if the response has not changed", function* () {
   const caller = makeCaller()
   const { feed, hold } = yield* setUp((context) =>
     Effect.sync(() => {

@@ -56,7 +56,7 @@ it.each([0o640, 0o444, 0o777])(
     const { uid, gid, mode: fileMode } = fs.statSync(file)
     const opened = fs.openSync(file, "r")
     expect(await exportTo(file)).toEqual(expectedResult(file))
-    // An open file descriptor still reads the old file.
+    // A file descriptor that was opened before the export still reads the old file.
     expect(fs.readFileSync(opened, "utf8")).toBe("old")
     fs.closeSync(opened)
     expect(fs.statSync(file)).toMatchObject({ uid, gid, mode: fileMode })

@@ -16,7 +16,7 @@ import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 const root = makeTestDirectory("prompt-files-")
 
-/** Creates a directory that contains files with their paths as texts. */
+/** Creates a directory with files. The text of each file is its path. */
 const makeDirectory = (...paths: ReadonlyArray<string>): string => {
   const directory = mkdtempSync(join(root, "files-"))
   for (const path of paths) {

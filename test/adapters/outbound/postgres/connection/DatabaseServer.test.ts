@@ -13,7 +13,7 @@ import { makeTest } from "../../../../support/makeTest.ts"
 import { listenOnFreePort } from "../../../../support/network/ports.ts"
 
 makeTest(it.live)(
-  "when a connection leads to another server, all connections close, and new connections to that server are accepted",
+  "when a new connection leads to another server, DatabaseServer closes all connections, and then accepts connections to the new server",
   function* () {
     const server = makeDatabaseServer(Redacted.make(toDatabaseUrl("postgres")))
     const connect = PgConnection.make(server.config)

@@ -10,7 +10,7 @@ import { makeTest } from "../../../../support/makeTest.ts"
 
 const database = workspaceStore.pipe(Layer.provideMerge(migratedDatabase))
 
-/** Makes two workspaces, and writes with the workspaces that each write notifies. */
+/** Makes two workspaces and a list of writes, each with the workspaces that the write notifies. */
 const makeWrites = (role: "origin" | "replica") => {
   const [first, second] = [sample().archive, sample().archive]
   const [own, other] = [first.workspace.id, second.workspace.id]
