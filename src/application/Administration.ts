@@ -59,8 +59,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
       }),
 
       /**
-       * Issues a key to the user with this email, and adds the user if needed. Without `expiresAt`, the key never
-       * expires.
+       * Issues a key to the user with this email. Adds a new user if needed. Without `expiresAt`, the key never expires.
        */
       issueKey: Effect.fnUntraced(function* (
         workspace: WorkspaceId,

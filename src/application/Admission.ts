@@ -60,8 +60,7 @@ const countRejection = { key: registerRejectionCounter("key"), process: register
 const markIntervalMs = 60_000
 
 /**
- * Returns true if a mark is less than a minute away from `now`. A mark can be later than `now` if the clock was set
- * back.
+ * Returns true if a mark is less than a minute from `now`. A mark can be later than `now`, if the clock was set back.
  */
 const isRecent = (mark: number | undefined, now: number): boolean =>
   mark !== undefined && Math.abs(now - mark) < markIntervalMs

@@ -87,9 +87,7 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/**
- * Returns the time at which a key expires, in milliseconds since the epoch. Infinity means that the key never expires.
- */
+/** Returns a key's time of expiry, in milliseconds since the epoch. Infinity means that the key never expires. */
 export const toExpiryTime = (expires_at: Timestamp | null): number =>
   expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)
 
@@ -125,9 +123,7 @@ const replacedSuffix = " (replaced)"
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
-/**
- * Returns the expiry of a key that is issued at `now` and is valid for as long as the replaced key; null means never.
- */
+/** Returns the expiry of a key that is valid from `now` for as long as the replaced key was; null means never. */
 export const keepLifetime = (
   replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
   now: Timestamp

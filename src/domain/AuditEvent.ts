@@ -12,10 +12,7 @@ export const AuditEvent = Schema.Struct({
   actor: Schema.String,
   /** The kind of the subject and the kind of the event, such as `key.rotated`. */
   action: Schema.String,
-  /**
-   * The workspace that was changed or exported, or that has the changed key. Null for a user or a key without a
-   * workspace.
-   */
+  /** The workspace that was changed or exported, or that has the changed key. Null for users and for unassigned keys. */
   workspace_id: Schema.NullOr(WorkspaceId),
   /** The workspace's name before the event, the user's email, the key's id, or the source of the import or edit. */
   subject: Schema.String,

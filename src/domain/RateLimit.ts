@@ -1,5 +1,5 @@
 /**
- * The length of the windows in which limiters count requests, in seconds (specification 8). A window is a clock minute.
+ * The length in seconds of the windows in which limiters count requests (specification 8). A window is a clock minute.
  */
 export const windowSeconds = 60
 

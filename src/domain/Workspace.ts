@@ -117,9 +117,7 @@ export const User = Schema.Struct({
 })
 export type User = typeof User.Type
 
-/**
- * A stored API key: its hash, and only the ends of its plaintext. `workspace_id` is null if the key has no workspace.
- */
+/** A stored API key: its hash and the ends of its plaintext. `workspace_id` is null if the key has no workspace. */
 export const StoredKey = Schema.Struct({
   id: inAnyCase(ApiKeyId),
   workspace_id: Schema.NullOr(inAnyCase(WorkspaceId)),

@@ -49,9 +49,7 @@ export interface ContentEdit {
 export const isEmptyEdit = ({ importedStates: _, ...changes }: ContentEdit): boolean =>
   Object.values(changes).flat().length === 0
 
-/**
- * A problem. `path` locates the value that has the problem, such as `prompts[3].versions[0].created_at`, or the file.
- */
+/** A problem. `path` locates the value with the problem, such as `prompts[3].versions[0].created_at`, or the file. */
 export interface Problem {
   readonly path: string
   readonly message: string

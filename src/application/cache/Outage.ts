@@ -18,9 +18,7 @@ export const defaultOutageMaxAge = 300_000
 
 /** For this many milliseconds after a failed read, requests with a known response do not query the database. */
 const askAgainAfterMs = 1_000
-/**
- * A read is slow after `slowSteps` steps of `stepMs` milliseconds. A suspension of the process lengthens only one step.
- */
+/** A read is slow after `slowSteps` steps of `stepMs` ms. A suspension of the process lengthens only one step. */
 const slowSteps = 5
 const stepMs = 50
 
@@ -42,7 +40,7 @@ responseAge.valueUnsafe(metricRegistry)
 /**
  * Serves known responses while the change feed is down (stale-if-error). A known response is a cached response that was
  * current at the last contact. A request queries the database first. If the query fails with `Unavailable` or is slow,
- * the caller gets the known response. No known response is served once the maximum age has passed since the last
+ * the caller gets the known response. No known response is served for longer than the maximum age after the last
  * contact. When the feed comes up again, it has new revisions, so no response from before an outage is served after the
  * outage.
  */

@@ -8,8 +8,7 @@ const repeatIntervalNanos = 60_000_000_000n
 const maxMessages = 10
 
 /**
- * Returns a function that logs a message, unless the same message or `maxMessages` other messages were logged in the
- * last minute.
+ * Returns a function that logs a message, unless this message or `maxMessages` others were logged in the last minute.
  */
 export const makeRepeatingLog = (
   log: (message: string) => Effect.Effect<void>

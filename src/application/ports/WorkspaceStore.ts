@@ -87,9 +87,7 @@ export interface ImportResult {
 
 /** Options of an import or an edit. */
 export interface ChangeOptions {
-  /**
-   * True for a dry run, which makes the change and rolls it back. A dry run waits for the same locks as a real change.
-   */
+  /** True for a dry run: the change is made and rolled back. A dry run waits for the same locks as a real change. */
   readonly dryRun?: boolean
   /** The source of the content, for the audit log. The default is `unknown`. */
   readonly source?: string

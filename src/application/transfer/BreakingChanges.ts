@@ -43,10 +43,7 @@ const listSlots = (
   return [...new Set([...findSlots(current_content), ...unbound])]
 }
 
-/**
- * Lists the prompts among the states that `getState` returns. A slug names the oldest prompt with this slug
- * (docs/names.md).
- */
+/** Lists the prompts among the states that `getState` returns. A slug names its oldest prompt (docs/names.md). */
 const listInterfaces = (
   pairs: ReadonlyArray<Pair>,
   getState: (pair: Pair) => ContentState | undefined

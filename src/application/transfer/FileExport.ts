@@ -45,8 +45,7 @@ const toFileName = (title: string): string =>
 
 /**
  * Returns a function that makes paths for new files from their folders and their titles or names. Even without regard to
- * letter case, no path equals an existing path, a directory of an existing path, or a path that the function made
- * before.
+ * letter case, no path equals an existing path, a directory of an existing path, or an earlier result.
  */
 const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
   const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))

@@ -191,9 +191,7 @@ const FragmentFrontMatter = makeMap({
   name: Schema.optionalKey(Fragment.fields.name)
 })
 
-/**
- * The messages for values of a wrong type, by the expected type. A message states the rule and, if needed, the remedy.
- */
+/** Messages for values of a wrong type, by the expected type. A message states the rule and, if needed, the remedy. */
 const expectedValues: Readonly<Record<string, string>> = {
   String: 'must be a text: put quotes around the value, such as "12"',
   Boolean: "must be true or false, without quotes",
