@@ -13,7 +13,7 @@ const makeOutputError = (error: unknown): CommandError => makeWriteError("to sta
 const writeToStream = (output: string | Uint8Array): Effect.Effect<void, CommandError> =>
   Effect.callback((resume) => {
     const { stdout } = process
-    const fail = (error: Error) => resume(Effect.fail(makeOutputError(error)))
+    const fail = (error: Error) => resume(makeOutputError(error))
     // A failed write also emits `error`. Without a listener, this event would end the process.
     stdout.once("error", fail)
     stdout.write(output, (error) => {
