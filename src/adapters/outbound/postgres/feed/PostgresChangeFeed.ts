@@ -103,9 +103,8 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
 
   /** Runs `disconnect` once the last heartbeat expires. The first heartbeat must arrive within `heartbeatTtlMs`. */
   const disconnectWhenDown = Effect.fnUntraced(function* (disconnect: Effect.Effect<void>) {
-    const connectDeadline = performance.now() + heartbeatTtlMs
-    do yield* Effect.sleep(checkInterval)
-    while (state.isAlive() || performance.now() < connectDeadline)
+    yield* Effect.sleep(heartbeatTtlMs)
+    while (state.isAlive()) yield* Effect.sleep(checkInterval)
     yield* disconnect
   })
 
