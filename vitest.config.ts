@@ -18,7 +18,7 @@ export default defineConfig({
     setupFiles: ["test/support/setup/expectNoLeaks.ts"],
     // The test files of a worker share the modules that they import. Only test files and setup files may register hooks.
     isolate: false,
-    // Three workers, because some test files mostly wait for processes or compilers, but others use a whole core.
+    // Three workers share the cores, because some test files mostly wait, but other test files use a whole core.
     maxWorkers: 3
   }
 })

@@ -44,7 +44,7 @@ it("docs/operations.md lists every metric of /metrics with its type, labels and 
   await expect.poll(async () => parseMetrics(await read())).toEqual(documented)
 })
 
-it("alerts and dashboard use only metrics that docs/operations.md lists", () => {
+it("the alerts and the dashboard use only metrics that docs/operations.md lists", () => {
   const names = new Set(
     Object.entries(documented).flatMap(([name, { type }]) =>
       type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name]

@@ -57,7 +57,7 @@ it("every relative link of README.md leads to a file or folder in the tarball", 
   expect(missing).toEqual([])
 })
 
-it("code that imports prompt-retrieval type-checks with strict and NodeNext", async () => {
+it("code that imports prompt-retrieval type-checks with the compiler options strict and NodeNext", async () => {
   writeFileSync(
     join(project, "consumer.ts"),
     `import { createPromptApi, PromptApiError, serviceLayer } from "prompt-retrieval"

@@ -187,7 +187,7 @@ it("OTLP export sends metrics, and sends the spans of cached and uncached reques
   expect(routes).toContainEqual({ route, status: "200" })
 })
 
-it("if an OTLP collector does not respond, the service keeps one export in flight and at most 8 waiting, and drops further spans", async () => {
+it("if an OTLP collector does not respond, the service has one export in flight and at most 8 waiting exports, and drops further spans", async () => {
   const silent = await acquire(collector)
   silent.setSilent(true)
   const { service } = await start({

@@ -7,7 +7,7 @@ const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]
 )
 const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"))
 
-it("the OpenAPI document lists every endpoint, with a key, and every operational path except redirects, without a key", () => {
+it("the OpenAPI document states that every endpoint requires a key, and that every operational path except redirects requires no key", () => {
   expect(operations.map(({ operation }) => operation.operationId).toSorted()).toEqual(
     Object.keys(endpointTargets("id"))
       .map((name) => `prompts.${name}`)

@@ -18,7 +18,7 @@ interface LoadOptions {
   readonly pauseMs: number
 }
 
-/** Load that runs until it is stopped. */
+/** A load that runs until a call of `stop`. */
 export type Load = ReturnType<typeof startLoad>
 
 /** Starts clients. Each client has one connection and sends one request after another. */

@@ -48,14 +48,14 @@ export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = Effect.s
 export const makeMigratedDatabase = (name: string): Effect.Effect<string, never, Scope.Scope> =>
   makeDatabase(name, process.env.TEST_TEMPLATE_DATABASE!)
 
-/** Returns the adapter's database layer for a database, for another role if `role` is given. */
+/** Returns the layer of `Database` for a database, for another role if `role` is given. */
 export const connect = (database: string, role?: string) =>
   Database.layer({ url: Redacted.make(toDatabaseUrl(database, role)) })
 
-/** The adapter's database layer over a new database without tables. */
+/** The layer of `Database` over a new database without tables. */
 export const emptyDatabase = Layer.unwrap(Effect.map(freshDatabase, (name) => connect(name)))
 
-/** The adapter's database layer over a new database with every table and no rows. */
+/** The layer of `Database` over a new database with every table and no rows. */
 export const migratedDatabase = Layer.unwrap(
   Effect.map(
     Effect.suspend(() => makeMigratedDatabase(freshName())),

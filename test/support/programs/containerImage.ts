@@ -32,7 +32,7 @@ const bases = {
       `--env=NODE_EXTRA_CA_CERTS=${certificates}`
     ]
   },
-  // Node and the libraries that Node loads, and no shell.
+  // This image contains Node and the libraries that Node loads, but no shell.
   "gcr.io/distroless/nodejs24-debian12:nonroot": {
     writeFiles: (files: string): void => {
       const libraries = execFileSync("ldd", [process.execPath], { encoding: "utf8" }).match(/\/\S+/g) ?? []

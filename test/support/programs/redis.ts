@@ -31,7 +31,7 @@ export const redisServer = Effect.gen(function* () {
   const signal = (name: NodeJS.Signals) => Effect.sync(() => void child.kill(name))
   return {
     url: `redis://127.0.0.1:${port}`,
-    /** Starts the server again, empty, on the same port. */
+    /** Starts the server again on the same port, without data. */
     start: Effect.promise(async () => {
       child = await start()
     }),

@@ -84,7 +84,7 @@ export const adaptConfig = (file: string, replacements: Readonly<Record<string, 
     readFileSync(join(import.meta.dirname, "../../../deploy", file), "utf8")
   )
 
-/** Runs HAProxy with a configuration, which names the port, until the scope closes. */
+/** Runs HAProxy with a configuration until the scope closes. The configuration must contain the port. */
 export const runHaproxy = Effect.fnUntraced(function* (config: string, port: number) {
   const file = join(yield* temporaryDirectory("haproxy-"), "haproxy.cfg")
   writeFileSync(file, config)

@@ -130,7 +130,7 @@ test("while Redis is frozen, only the first request waits 50 ms, and processes s
   yield* waitUntilShared(redis, limiter)
 })
 
-test("the limiter treats a Redis that replies to pings but cannot count as unavailable until Redis can count again", function* () {
+test("if Redis replies to pings but cannot count, the limiter counts without Redis until Redis can count again", function* () {
   yield* Effect.addFinalizer(() => redis.ask("CONFIG SET min-replicas-to-write 0"))
   yield* redis.ask("CONFIG SET min-replicas-to-write 1")
   const limiter = yield* makeLimiter(redis.url)

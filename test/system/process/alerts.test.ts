@@ -124,7 +124,7 @@ it("each alert fires if an instance of the job meets the condition, but not for 
 describe("deploy/prometheus-alerts.yml", () => {
   const alerts = readAlerts()
 
-  it("every alert has a tested condition, and its runbook_url is its section in docs/operations.md", () => {
+  it("every alert has a tested condition, and its runbook_url leads to the section of the alert in docs/operations.md", () => {
     expect(alerts.map(({ alert }) => alert)).toEqual(["PromptRetrievalGone", ...Object.keys(conditions)])
     const operations = readFileSync(join(root, "docs/operations.md"), "utf8")
     for (const { alert, annotations } of alerts) {

@@ -57,7 +57,7 @@ const measurePeak = async (args: ReadonlyArray<string>): Promise<number> => {
   return Number(/maxRSS (\d+)/.exec(stderr)![1]) * 1024
 }
 
-it("import and export of a 200 MiB archive keep every byte and use at most 6.5 times its size in memory", {
+it("import and export of a 200 MiB archive keep every byte and use at most 6.5 times the archive's size in memory", {
   timeout: 600_000
 }, async () => {
   const [file, exported] = [join(scratch, "archive.json"), join(scratch, "exported.json")]
