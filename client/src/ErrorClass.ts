@@ -6,7 +6,7 @@ export class PromptClientError extends Error {
 }
 
 /**
- * Makes a class whose errors have this `name`, even in minified programs, which change the names of classes. TypeScript
+ * Makes a class whose errors have this `name`, even if a minifier changes the name of the class. TypeScript
  * distinguishes the classes by their names.
  */
 export const makeErrorClass = <Name extends string, Args extends Array<unknown>, A extends PromptClientError>(

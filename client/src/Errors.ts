@@ -6,11 +6,11 @@ export { PromptClientError }
 export interface ErrorResponse {
   /** HTTP status code. */
   readonly status: number
-  /** Machine-readable code, which is stable. */
+  /** Machine-readable code. Codes are stable. */
   readonly code: string
-  /** Human-readable text, which may change. */
+  /** Human-readable text. The text can change between versions of the service. */
   readonly message: string
-  /** The response's `X-Request-Id`. Include it when you ask for support. */
+  /** The response's `X-Request-Id`. Include the id when you ask for support. */
   readonly requestId?: string | undefined
   /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
   readonly retryAfter?: number | undefined
@@ -77,7 +77,8 @@ export class ResolvedTooLargeError extends makeErrorClass("ResolvedTooLargeError
 
 /**
  * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait: the received number
- * or, if the client sent no request, the remaining seconds of its delay. The client itself waits at most one minute.
+ * or, if the client sent no request, the remaining seconds of the client's pause. A pause of the client lasts at most
+ * one minute.
  */
 export class RateLimitedError extends makeErrorClass("RateLimitedError", PromptApiError) {}
 
@@ -91,7 +92,7 @@ export class InternalServerError extends makeErrorClass("InternalServerError", P
 export class ServiceUnavailableError extends makeErrorClass("ServiceUnavailableError", PromptApiError) {}
 
 /**
- * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed or unexpected JSON,
+ * The response did not come from an endpoint of the API. It is a redirect, an HTML page, malformed or unexpected JSON,
  * or the response to an unknown path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
  */
 export class InvalidResponseError extends makeErrorClass("InvalidResponseError", PromptClientError) {
@@ -105,9 +106,9 @@ export class InvalidResponseError extends makeErrorClass("InvalidResponseError",
 }
 
 /**
- * The connection failed before a complete response arrived, for example because it was refused or reset, or because the
- * host is unknown. The message includes the messages of the underlying errors. `cause` is not set, because an
- * underlying error may contain the API key.
+ * The connection failed before a complete response arrived, for example because the host is unknown, refused the
+ * connection or reset the connection. The message includes the messages of the underlying errors. `cause` is not set,
+ * because an underlying error may contain the API key.
  */
 export class ConnectionError extends makeErrorClass("ConnectionError", PromptClientError) {}
 

@@ -2,14 +2,14 @@ import type { PromptSummary, PromptType } from "./Resources.ts"
 
 /** A prompt with its fragments appended. Fill the remaining slots with `fillSlots`, then send the text to a model. */
 export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "target_model"> {
-  /** Type of the prompt; undefined for a fallback, unless the call was made with a reference that has the type. */
+  /** Type of the prompt. For a fallback, the `type` of the reference that the call was made with, if any. */
   readonly prompt_type: PromptType | undefined
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly resolved_content: string
   readonly fragment_count: number
 }
 
-/** The properties of a bundled prompt or a fallback from which a resolved prompt is made. */
+/** The properties of a bundled prompt or a fallback that `toResolvedPrompt` reads. */
 interface SubstituteFields extends Omit<ResolvedPrompt, "prompt_type" | "resolved_content"> {
   readonly prompt_type: string
   readonly content: string

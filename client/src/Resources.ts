@@ -73,7 +73,7 @@ export interface PageMeta {
 }
 
 /**
- * Where a result comes from:
+ * The source of a result:
  *
  * - `fresh`: a response of the service to this call
  * - `live`: the client's memory, while a request of `live` waits for changes
@@ -94,7 +94,7 @@ export type ServiceSource = "fresh" | "cached" | "stale"
 export interface Provenance<From extends Source = ServiceSource> {
   /** The name or id by which the call addressed the prompt. Undefined for lists of prompts. */
   readonly name: string | undefined
-  /** Where the result comes from. */
+  /** The source of the result. */
   readonly source: From
   /**
    * Version number of the prompt's content. Undefined for lists, for fallbacks, and if the service's store reports no
