@@ -80,7 +80,7 @@ class Model {
     return toOutcome(entry!.text, "stale")
   }
 
-  /** Predicts the outcome of a request, and records the outcome if it is an outage. */
+  /** Predicts the outcome of a request, and records the outcome if the service is not available. */
   #request(target: string): string {
     const failure = this.#failures.get(target)
     const hasText = this.#entries.has(target)

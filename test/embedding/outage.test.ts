@@ -36,7 +36,7 @@ it("while PostgreSQL is unreachable, api.handler serves known responses, or retu
     await read(serving)
     return serving.metrics()
   }
-  // The response is known once it is cached.
+  // A response becomes known when the service caches the response.
   await expect.poll(readMetrics).toMatch(/cache_lookups_total\{cache="responses",result="hit"\} [1-9]/)
   expect((await read(failing))[0]).toBe(200)
   await acquire(proxy.freeze)

@@ -31,7 +31,7 @@ const others = Array.from({ length: 230 }, (_, index) => ({
 export const prompts: ReadonlyArray<FakePrompt & { readonly name: string }> = [agent, template, ...others]
 
 /**
- * Starts a service in memory until the end of the current test, and creates an empty directory for `pull`. `fault` may
+ * Starts a service in memory until the end of the current test, and creates an empty directory for `pull`. `fault` can
  * respond in place of the service.
  */
 export const startPullService = async (

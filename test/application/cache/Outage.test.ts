@@ -85,7 +85,7 @@ const Step = Schema.Struct({
 })
 type Step = typeof Step.Type
 
-/** A database read in progress. If `version` is undefined, the read sees the version that is current when it ends. */
+/** A database read in progress. If `version` is undefined, the read sees the version at its end. */
 interface Read {
   readonly workspace: number
   readonly version: number | undefined
@@ -244,7 +244,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const run = Effect.fnUntraced(function* (step: Step) {
     yield* apply(step)
     assert.strictEqual(checkIsUp(world.feed), isAlive() && contact.time >= pauseEnd)
-    // Lets every fiber run until it waits.
+    // Lets every fiber run until the fiber waits.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
   })
 

@@ -83,7 +83,7 @@ it("a read that started before a reported change deletes a different cached resp
   assert.isUndefined(cache.get("a"))
 })
 
-it("the cache does not store a result that may be older than a result that a read has returned, even if the returned result is not stored", () => {
+it("if the cache does not store the result of a read, the cache does not store the results of in-flight reads either, because these results may be older", () => {
   const { cache, respond } = setUp()
   const finish: Array<(text: string) => void> = []
   const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))

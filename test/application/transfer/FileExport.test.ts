@@ -245,7 +245,7 @@ it.each<readonly [string, PromptChange, string]>([
   ],
   // The path of the file does not change.
   ["Hello\n", { folder_id: null }, "---\nfolder: null\n---\nHello\n"],
-  // Without front matter, this body would be read as front matter.
+  // If the file had no front matter, an import would read this body as front matter.
   [
     "Hello\n",
     { current_content: "---\ntitle: x\n---\n" },

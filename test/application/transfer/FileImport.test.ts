@@ -63,7 +63,7 @@ const importedVersion = (
 }
 
 describe("an import of files", () => {
-  it("a file can change the folder and the tags of its prompt, and an unchanged folder stays the same, even if another folder has the same name", () => {
+  it("a file can change the folder and the tags of its prompt, and the prompt keeps an unchanged folder even if another folder has the same name", () => {
     const folders = [folder({ name: "Same" }), folder({ name: "Same" })]
     const source = archive({ folders, prompts: [prompt({ title: "A", folder_id: folders[1]!.id })] })
     const change = (to: string) => importChanged(source, replaceIn("prompts/Same/a.md", "title: A", to)).edit

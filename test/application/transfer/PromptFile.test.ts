@@ -146,7 +146,7 @@ describe("the id of a prompt or fragment", () => {
   const findIds = (workspace: WorkspaceId, files: Record<string, string>) =>
     pairFiles(workspace, toWorkspaceContent(archive()), new Map(Object.entries(files))).map(({ id }) => id)
 
-  it("the id of a prompt or fragment is the version 5 UUID of the lowercase id in its file, or of the path, in the namespace of the workspace", () => {
+  it("a prompt or fragment has the version 5 UUID of the lowercase id in its file, or of its path, in the namespace of the workspace", () => {
     const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
     // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
     assert.deepStrictEqual(findIds(dns, { "prompts/a.md": "" }), ["c2d19c60-d282-505f-b715-725fed8a8eb0"])

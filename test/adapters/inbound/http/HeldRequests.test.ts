@@ -174,7 +174,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 
   const run = Effect.fnUntraced(function* (step: Step) {
     yield* apply(step)
-    // Lets every fiber run until it waits.
+    // Lets every fiber run until the fiber waits.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
     clients.forEach(checkFinished)
     if (!feed.isUp) assert.isFalse(clients.some(({ sent }) => sent?.wait.isHeld && !sent.isReleased))

@@ -222,7 +222,7 @@ for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of te
     }
   })
 
-test("an MCP message gets 400 if the message is a batch, has more than 2,000 values, or has an id other than a number or a string of at most 100 characters", function* () {
+test("the MCP endpoint returns 400 for a batch, for more than 2,000 values, and for an id other than a number or a string of at most 100 characters", function* () {
   const { send } = yield* makeEndpoint()
   const ping = { jsonrpc: "2.0", id: 1, method: "ping" }
   const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [n.toString(36), 1]))

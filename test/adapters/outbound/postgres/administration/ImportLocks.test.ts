@@ -68,7 +68,7 @@ test("security changes and changes of other workspaces wait neither for a blocke
   for (const each of [own, theirs]) yield* store.importWorkspace(each)
   const [deleted, ...changedPrompts] = own.prompts
   const [key, home, mine] = [keys.active.stored, own.workspace, changedPrompts[0]!.id]
-  // The import waits to delete this row. While it waits, it holds the locks of all other changes of content.
+  // The import waits to delete this row. Meanwhile, the import holds the locks of all its other changes of content.
   const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [deleted!.id]])
   const changed: Archive = {
     ...own,
