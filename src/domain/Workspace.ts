@@ -91,7 +91,7 @@ const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   })
 )
 
-/** A list of at most `maxItems` items. */
+/** Makes the schema of a list of at most `maxItems` items. */
 export const makeList = <A extends Schema.Constraint>(item: A, maxItems: number) =>
   Schema.Array(item).check(Schema.isMaxLength(maxItems, { message: `must have at most ${maxItems} items` }))
 

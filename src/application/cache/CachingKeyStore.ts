@@ -26,7 +26,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
   const outage = yield* Outage
   const cache = new RevisionedCache<KeyRecord>(feed, limits, Equal.equals, "keys")
 
-  /** Forgets all cached keys of a workspace if one of its keys is rejected while the change feed is down. */
+  /** Deletes all cached keys of a workspace if one of the keys is rejected while the change feed is down. */
   const forgetIfRejected = (found: KeyRecord): Effect.Effect<void> =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       if (found.workspace !== null && !checkIsUp(feed) && !isAccepted(found, now))

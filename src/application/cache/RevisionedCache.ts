@@ -155,7 +155,7 @@ interface CacheEntry<Value> extends FairEntry {
  * 1. Before a read starts, the cache notes the change feed's revision.
  * 2. The cache stores the result only if its workspace has not changed since that revision.
  * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
- * 4. If a result contradicts the cached value of its key, the cache forgets all values of the workspace. Neither value
+ * 4. If a result contradicts the cached value of its key, the cache deletes all values of the workspace. Neither value
  *    is known to be newer: the feed may be late, and reads can reach the database out of order.
  *
  * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
@@ -271,7 +271,7 @@ export class RevisionedCache<Value> {
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined
   }
 
-  /** Forgets all values of a workspace, and prevents in-flight reads from storing their results. */
+  /** Deletes all values of a workspace, and prevents in-flight reads from storing their results. */
   invalidate(workspace: WorkspaceId): void {
     this.#refusals++
     this.#entries.deleteAll(workspace)

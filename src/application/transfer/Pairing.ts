@@ -100,10 +100,10 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
  * Pairs the prompts and fragments of a workspace with the files of a directory. Returns a pair for each file, in the
  * order of the files, and then a pair for each prompt and fragment without a file.
  *
- * A prompt or fragment keeps the id in the front matter of its file if the workspace has the id, even on an archived
- * prompt, or had the id after the latest import. Any other file gets an id that is derived from the workspace. So an id
- * of another workspace is never used, and every import of a file finds the same prompt. Fails if two files describe the
- * same prompt or fragment.
+ * Uses the id in the front matter of a file if the workspace has this id, even on an archived prompt, or had this id
+ * after the latest import. Any other file gets an id that is derived from the workspace. So an id of another workspace
+ * is never used, and every import of a file finds the same prompt. Fails if two files describe the same prompt or
+ * fragment.
  *
  * @param files the result of `parseFiles`, which has fragments before prompts
  */

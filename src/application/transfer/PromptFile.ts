@@ -129,23 +129,23 @@ const parseText = (
   const fail = (message: string) => Result.fail([{ path: `${path}:1`, message }])
   if (opening === undefined && /^---[ \t]*\n/.test(body))
     return fail("the front matter has no end: add a line of ---")
-  // The first line that is not blank is a line of `---`.
+  // Blank lines precede the line of `---` that opens the front matter.
   if (opening === undefined && /^\s+---[ \t]*\r?(?:\n|$)/.test(body))
     return fail("the line of --- that opens the front matter must be the first line: remove what precedes it")
   return Result.map(parseYaml(path, yaml), (frontMatter) => ({ frontMatter, body: body.replace(/\n$/, "") }))
 }
 
-/** A key of front matter that may be absent, with its default value. */
+/** Makes a key of front matter optional, with a default value. */
 const withDefault = <A>(schema: Schema.Codec<A, A>, value: A) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
 
-/** A map with these keys and no other keys. */
+/** Makes the schema of a map with these keys and no other keys. */
 const makeMap = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct(fields).annotate({
     messageUnexpectedKey: `unknown key; the keys are ${Object.keys(fields).join(", ")}`
   })
 
-/** The id in a file: a UUID, or the earlier path of the file from which its id was derived. */
+/** Makes the schema of the id in a file: a UUID, or the earlier path of the file from which its id was derived. */
 const makeId = (folder: "prompts" | "fragments") =>
   Schema.String.check(
     Schema.makeFilter((id) =>
