@@ -1,4 +1,6 @@
+import * as Record from "effect/Record"
 import { beforeAll } from "vitest"
+import { PromptsGroup } from "../../src/adapters/inbound/contract/Api.ts"
 import type { Archive } from "../../src/application/transfer/Archive.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { key } from "../support/archives.ts"
@@ -56,14 +58,5 @@ export const startDemoApi = () => {
 export const authorize = (key: string): string => `Authorization: Bearer ${key}`
 
 /** Returns the target of each endpoint by name. The prompt must have a version 1. */
-export const endpointTargets = (promptId: string) => {
-  const prompt = `/api/v1/prompts/${promptId}`
-  return {
-    list: "/api/v1/prompts",
-    get: prompt,
-    getResolved: `${prompt}/resolved`,
-    listResolved: "/api/v1/resolved",
-    listVersions: `${prompt}/versions`,
-    getVersion: `${prompt}/versions/1`
-  }
-}
+export const endpointTargets = (promptId: string) =>
+  Record.map(PromptsGroup.endpoints, ({ path }) => path.replace(":id", promptId).replace(":version", "1"))

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { endpointTargets } from "../startApi.ts"
+import { PromptsGroup } from "../../../src/adapters/inbound/contract/Api.ts"
 import { document, type Json } from "./document.ts"
 
 const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
@@ -9,7 +9,7 @@ const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"
 
 it("the OpenAPI document states that every endpoint requires a key, and that every operational path except redirects requires no key", () => {
   expect(operations.map(({ operation }) => operation.operationId).toSorted()).toEqual(
-    Object.keys(endpointTargets("id"))
+    Object.keys(PromptsGroup.endpoints)
       .map((name) => `prompts.${name}`)
       .toSorted()
   )
@@ -23,33 +23,32 @@ it("the OpenAPI document states that every endpoint requires a key, and that eve
 
 it("the OpenAPI document states the type and the bounds of every parameter", () => {
   const integer = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
-  const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
-  const header = {
-    "If-None-Match": { type: "string" },
-    Prefer: { type: "string" },
-    "X-Request-Id": { type: "string" }
-  }
-  const paging = { page: { ...integer, default: 1 }, per_page: { ...integer, default: 20 } }
-  const filters = {
-    ...paging,
+  const text = { type: "string" }
+  const headers = { "If-None-Match": text, Prefer: text, "X-Request-Id": text }
+  const schemas: Json = {
+    id: text,
+    version: { ...integer, maximum: 2147483647 },
+    page: { ...integer, default: 1 },
+    per_page: { ...integer, default: 20 },
     folder_id: { type: "string", format: "uuid" },
-    tag: { type: "string" },
-    type: { type: "string", enum: types }
+    tag: text,
+    type: {
+      type: "string",
+      enum: ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
+    },
+    prompt: { type: "array", items: text, maxItems: 100 },
+    names: { type: "string", enum: ["true"] }
   }
-  const prompt = { type: "array", items: { type: "string" }, maxItems: 100 }
-  const id = { id: { type: "string" } }
-  const found = operations.map(({ operation }) => [
-    operation.operationId,
-    Object.assign({}, ...operation.parameters.map(({ name, schema }: Json) => ({ [name]: schema })))
-  ])
-  expect(Object.fromEntries(found)).toEqual({
-    "prompts.list": { ...header, ...filters },
-    "prompts.listResolved": { ...header, ...filters, names: { type: "string", enum: ["true"] }, prompt },
-    "prompts.get": { ...header, ...id },
-    "prompts.getResolved": { ...header, ...id },
-    "prompts.listVersions": { ...header, ...id, ...paging },
-    "prompts.getVersion": { ...header, ...id, version: { ...integer, maximum: 2147483647 } }
-  })
+  const endpoints: ReadonlyArray<Json> = Object.values(PromptsGroup.endpoints)
+  for (const { path, operation } of operations) {
+    const { query } = endpoints.find(({ identifier }) => `prompts.${identifier}` === operation.operationId)
+    const names = [...path.matchAll(/(?<=\{)\w+/g), ...Object.keys(query?.fields ?? {})].map(String)
+    expect(operation.parameters).toHaveLength(3 + names.length)
+    expect(Object.fromEntries(operation.parameters.map(({ name, schema }: Json) => [name, schema]))).toEqual({
+      ...headers,
+      ...Object.fromEntries(names.map((name) => [name, schemas[name]]))
+    })
+  }
 })
 
 it("the OpenAPI schemas of responses allow fields and error codes that the document does not list", () => {
