@@ -50,13 +50,11 @@ export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.
 /** Returns the name by which front matter refers to a fragment: its path below `fragments/`, without the extension. */
 export const toFragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
 
-const decodeSegment = (segment: string): string => {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}
+const decodeSegment = (segment: string): string =>
+  Result.getOrElse(
+    Result.try(() => decodeURIComponent(segment)),
+    () => segment
+  )
 
 /** Returns the folder that the path of a prompt denotes, or null if the file is directly in `prompts/`. */
 export const pathToFolder = (path: string): string | null => {

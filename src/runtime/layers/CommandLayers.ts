@@ -5,6 +5,7 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
 import { Database } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
@@ -23,13 +24,11 @@ import { limitHeapGrowth } from "../GarbageCollection.ts"
 // these commands start faster. `serve --demo` uses `administrationLayer` and `makeActorLayer` for its workspace.
 
 /** Returns the name of the user of this process. Returns the numeric id if the system has no name for the user. */
-const readUserName = (): string => {
-  try {
-    return userInfo().username
-  } catch {
-    return `uid ${process.getuid?.()}`
-  }
-}
+const readUserName = (): string =>
+  Result.getOrElse(
+    Result.try(() => userInfo().username),
+    () => `uid ${process.getuid?.()}`
+  )
 
 /** The actor for the audit log: the given name, or by default the user and the host of this process. */
 export const makeActorLayer = (name: string | undefined): Layer.Layer<Actor> =>

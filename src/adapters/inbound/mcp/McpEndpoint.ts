@@ -1,6 +1,7 @@
 import { createMcpHandler, INTERNAL_ERROR } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { toError } from "../../../application/InternalError.ts"
 import { makeWorkspacePermits, ReadGate, withRequestDeadline } from "../../../application/Prompts.ts"
@@ -60,13 +61,8 @@ const encodeError = (description: ErrorDescription, id?: unknown): Buffer => {
 }
 
 /** Parses a message. Returns `undefined` if the bytes are not JSON in UTF-8. */
-const parseMessage = (bytes: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
-  } catch {
-    return undefined
-  }
-}
+const parseMessage = (bytes: Uint8Array): unknown =>
+  Result.getOrUndefined(Result.try(() => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))))
 
 /** Returns true for a JSON-RPC id that is short enough, and for the missing id of a notification. */
 const isValidId = (id: unknown): boolean =>

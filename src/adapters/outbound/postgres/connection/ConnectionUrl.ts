@@ -1,3 +1,5 @@
+import * as Result from "effect/Result"
+
 /** The parts of a PostgreSQL URL that select a server, a database and a user. */
 export interface ConnectionUrl {
   /** A host, or the directory of a Unix socket. */
@@ -24,14 +26,8 @@ const severalHosts = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 /** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
-export const isPercentEncoded = (text: string): boolean => {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
+export const isPercentEncoded = (text: string): boolean =>
+  Result.isSuccess(Result.try(() => decodeURIComponent(text)))
 
 const parsePort = (text: string): number | undefined => {
   const port = Number(text)
