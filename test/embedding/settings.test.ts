@@ -38,7 +38,7 @@ const basePath = "/prompts-service/v2"
 const readServers = async (api: PromptApi) =>
   JSON.parse(await (await send(api, `${basePath}/openapi.json`)).text()).servers
 
-it("every path of the API, of its OpenAPI document and of its redirects starts with basePath", async () => {
+it("basePath is the prefix of every path of the API, and of the URLs in its OpenAPI document and in its redirects", async () => {
   const api = await makeApi({ basePath })
   const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
   for (const path of paths) expect((await send(api, basePath + path)).status, path).toBe(200)

@@ -43,7 +43,7 @@ const setUp = () => {
     record: (ageMs: number) => logged(outage.recordResponse(ageMs)),
     /** A heartbeat arrives. */
     beat: () => feed.recordContact({ ...clock }),
-    /** Lets time pass without a tick, and returns true if the feed is still up. A suspension stops the monotonic clock. */
+    /** Lets time pass without a tick. Returns true if the feed is still up. A suspension stops the monotonic clock. */
     pause,
     /** Lets time pass. The feed notices that the process is running. */
     advance: (ms: number) => {
@@ -346,7 +346,7 @@ describe("readOrServeKnown", () => {
   const beat: Event = (world) => world.beat()
   const nothing: Event = () => {}
 
-  /** Returns the result of `readOrServeKnown`, or "waiting" if there is none after 250 ms. The event happens after 100 ms. */
+  /** Returns the result of `readOrServeKnown`, or "waiting" if there is none after 250 ms. The event occurs at 100 ms. */
   const run = Effect.fnUntraced(function* (world: World, fresh: Read, event = nothing) {
     const result = Effect.result(world.outage.readOrServeKnown(fresh, known))
     const fiber = yield* Effect.forkChild(result, { startImmediately: true })

@@ -111,7 +111,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const respondOrHold = yield* makeHeldRequests(({ request }) => read(request.headers["if-none-match"])).pipe(
     Effect.provide(feed.layer)
   )
-  // Two of the clients have the same key. When both wait, a change causes only one read.
+  // Two of the clients have the same key. After a change, their equal requests share one read.
   const [shared, own] = [makeCaller(), makeCaller()]
   const clients = [shared, shared, own].map((caller): Client => ({ caller, etag: "0", sent: undefined }))
 

@@ -90,7 +90,7 @@ const selectExpected = (workspace: string, tag: string, { type, folder_id }: Pro
     ${folder_id === undefined ? "" : `and p.folder_id = (select id from folders where id = '${folder_id}' and workspace_id = '${workspace}')`}
   order by p.updated_at desc, p.id desc`
 
-/** Asserts that every list of prompts by tag equals the result of a query of `prompts` and `tags`. */
+/** Asserts that every list of prompts by tag equals a query of `prompts`, `prompt_tags` and `tags`. */
 const assertLists = Effect.fnUntraced(function* (what: string) {
   const client = yield* PgClient.PgClient
   const filters: ReadonlyArray<PromptFilter> = [{}, { type: "system" }, { folder_id: folders[1] }]
