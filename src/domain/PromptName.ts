@@ -49,7 +49,7 @@ export const parsePromptReference = (text: string): PromptReference | undefined 
 export const maxSlugSourceLength = 200
 const maxSlugLength = 64
 
-/** The slug of a title that would otherwise have an empty slug. */
+/** The slug of a title without characters that a slug can contain. */
 export const emptySlug = "prompt"
 
 /**

@@ -260,7 +260,7 @@ const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
 export const parseFile = (path: string, text: string): Parsed<PromptFile> =>
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text)
 
-/** Returns a problem for each of a prompt's fragments that has no file. */
+/** Returns a problem for each file of a prompt's fragments that does not exist. */
 const findMissingFragments = ({ path, state }: PromptFile, texts: Texts): ReadonlyArray<Problem> =>
   (state.kind === "prompt" ? state.fragments : [])
     .map(({ fragment_id }) => `fragments/${fragment_id}${extension}`)
