@@ -38,8 +38,8 @@ const limitedClient = Layer.effect(
       Config.withDefault(defaultTimeoutMs),
       Effect.orDie
     )
-    const turn = Semaphore.makeUnsafe(1)
-    const places = Semaphore.makeUnsafe(maxExports)
+    const turn = yield* Semaphore.make(1)
+    const places = yield* Semaphore.make(maxExports)
     return HttpClient.transform(client, (send, request) => {
       const dropped = Effect.sync(() => HttpClientResponse.fromWeb(request, new Response()))
       return send.pipe(

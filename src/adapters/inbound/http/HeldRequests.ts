@@ -50,7 +50,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const feed = yield* ChangeFeed
   const clock = yield* Clock.Clock
   /** Limits concurrent checks. The deadline of a check starts when the check has a permit. Workspaces take turns. */
-  const permits = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
+  const permits = yield* PartitionedSemaphore.make<WorkspaceId>({ permits: maxChecks })
   const checks = new Map<string, Fiber.Fiber<Checked, ApiError>>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
   /** The held requests, by workspace for a fast lookup. One statement can change 200,000 workspaces. */

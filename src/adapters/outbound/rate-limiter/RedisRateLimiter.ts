@@ -76,7 +76,7 @@ const connect = Effect.fnUntraced(function* (url: string) {
     commandOptions: { timeout: 0 }
   })
   /** Fails when the connection is lost. Failing this `Deferred` drops the connection and all pending commands. */
-  const lost = Deferred.makeUnsafe<never, unknown>()
+  const lost = yield* Deferred.make<never, unknown>()
   client.on("error", (error) => Deferred.doneUnsafe(lost, Effect.fail(error)))
   // The finalizer does not wait for replies, which a frozen server never sends.
   yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy()))
