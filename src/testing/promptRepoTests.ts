@@ -109,7 +109,7 @@ export const makePromptRepoTests = <R>(
   },
 
   {
-    name: "PromptRepo finds the oldest prompt that is not archived by its slug alone, and the others by slug and digits",
+    name: "PromptRepo finds the oldest unarchived prompt of a slug by the slug alone, and the others by slug and digits",
     run: Effect.gen(function* () {
       const original = makeNamesake("aaaaaaaa", 3, "Support agent", "2026-01-01")
       const namesakes = [
