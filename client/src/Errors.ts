@@ -37,7 +37,7 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
     Object.assign(this, response)
   }
   /**
-   * Creates an instance of the class for the response's `code`: a `NotFoundError` for `NOT_FOUND`.
+   * Creates an instance of the class for the response's `code`, such as a `NotFoundError` for `NOT_FOUND`.
    *
    * @internal
    */

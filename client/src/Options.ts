@@ -105,8 +105,8 @@ export const requireKnown = (options: object, known: object, prefix = ""): void 
 }
 
 /**
- * Returns a function that reads an option or its default. The function throws a `RangeError` unless the value is an
- * integer from `minimum` to a timer's maximum delay.
+ * Returns a function that reads an option or its default. The function throws a `RangeError` if the value is not an
+ * integer from `minimum` to the maximum delay of a timer.
  */
 const makeReadInteger =
   <Name extends string>(
