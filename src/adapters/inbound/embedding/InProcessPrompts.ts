@@ -125,7 +125,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
     const lifecycle = yield* Lifecycle
     const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
-    /** Runs a read for a caller and returns its promise. An invalid argument rejects the promise. */
+    /** Runs a read for a caller and returns a promise of the result. An invalid argument rejects the promise. */
     const runRead = async <A>(
       caller: HostCaller,
       read: (caller: Caller) => Generator<Effect.Effect<unknown, ApiError>, A>

@@ -9,7 +9,10 @@ import {
 } from "../../../../application/transfer/PromptFileText.ts"
 import { toPrintable, toPrintableText } from "./Output.ts"
 
-/** Maximum number of differing lines. The time of a diff is proportional to this number and to the number of lines. */
+/**
+ * Maximum number of differing lines. The time of a diff grows with the number of differing lines and with the length of
+ * the texts.
+ */
 const maxDifferentLines = 2_000
 
 /**

@@ -14,7 +14,9 @@ export class UsageError extends CommandError {
   override readonly exitCode = 2
 }
 
-/** Ends a command that has printed its result, with an exit code that tells scripts about the result. */
+/**
+ * An error that ends a command after the command has printed its result. The exit code tells scripts about the result.
+ */
 export class ResultExit extends Data.TaggedError("ResultExit") {
   readonly exitCode = 2
 }
