@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import { type EndpointShape, type ErrorTag, errors } from "./Errors.ts"
 import { errorHeaders } from "./Headers.ts"
 
-/** The schema accepts any string as `code`, because later versions may add codes. */
+/** The schema accepts any string as `code`, because later versions can add codes. */
 const ErrorEnvelope = Schema.Struct({
   error: Schema.Struct({
     code: Schema.String.annotate({ description: "Stable code for programs.", examples: ["NOT_FOUND"] }),

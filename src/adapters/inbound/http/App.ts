@@ -38,14 +38,14 @@ import { inSpan } from "./Tracing.ts"
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
 
-/** A response with the status 200, the caller for whom it was read, and the pattern of the route. */
+/** A 200 response, the caller for whom the app made the response, and the pattern of the route. */
 interface CachedResponse {
   readonly caller: AdmittedCaller
   readonly route: string
   readonly representation: Representation
 }
 
-/** Sizes are in bytes. */
+/** The limits of the response cache. Sizes are in bytes. */
 export const cacheLimits = {
   maxSize: 32 * 1024 * 1024,
   maxValueSize: 1024 * 1024,
@@ -64,7 +64,7 @@ const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
 /** Returns true if an error is about the content of the workspace. Such an error contradicts a cached 200. */
 const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
 
-/** Responds to every failure. For an unexpected failure, responds with the error that `toError` returns. */
+/** Converts every failure to a response. An unexpected failure becomes the error that `toError` returns. */
 const respondToFailures = (
   response: Effect.Effect<HttpResponse, ApiError>,
   requestId: string
@@ -75,8 +75,8 @@ const respondToFailures = (
  * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes
  * through them.
  *
- * @param hasRoom returns false for a response whose body does not fit into the memory for unsent bodies; this response
- * becomes a 503
+ * @param hasRoom returns false if the body of a response does not fit into the memory for unsent bodies; the app then
+ * responds 503
  */
 export const makeApp = Effect.fnUntraced(function* (
   hasRoom: (response: HttpResponse) => boolean = () => true
@@ -135,7 +135,10 @@ export const makeApp = Effect.fnUntraced(function* (
       : withRequestDeadline(outage.readOrServeKnown(fresh, respondKnown(context, cacheKey)))
   }
 
-  /** Checks only the key's expiry and the rate limits. All other checks passed before the response was cached. */
+  /**
+   * Responds from the cache. Checks only the key's expiry and the rate limits, because all other checks passed before
+   * the response was cached.
+   */
   const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
     const { caller, route, representation } = cached
     context.route = route

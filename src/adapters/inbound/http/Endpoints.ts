@@ -34,7 +34,7 @@ const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path)
   })
 )
 
-/** Splits a raw request target into its path and its query. The scheme and the authority are left out. */
+/** Splits a raw request target into its path and its query. Omits the scheme and the authority. */
 export const splitTarget = (rawTarget: string): { readonly path: string; readonly query: string } => {
   const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
   const queryStart = target.indexOf("?")
@@ -45,9 +45,9 @@ export const splitTarget = (rawTarget: string): { readonly path: string; readonl
 
 /**
  * Matches a raw request target against the routes of the API and the operational paths. Returns `undefined` if the path
- * is unknown. If the target is in absolute form, its scheme and authority are ignored. The path must start with the
- * base path. The path is compared byte by byte, without decoding. An additional slash, a different letter case, or any
- * of `%`, `;` and `#` makes the path unknown.
+ * is unknown. Ignores the scheme and the authority of a target in absolute form. The path must start with the base
+ * path. Compares the path byte by byte, without decoding: an additional slash, a different letter case, or any of `%`,
+ * `;` and `#` makes the path unknown.
  */
 export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | undefined => {
   const { path, query } = splitTarget(rawTarget)
@@ -59,7 +59,7 @@ export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | und
   return undefined
 }
 
-/** The decoded parameters by name. A parameter that is given several times has an array of its values. */
+/** The decoded parameters by name. A repeated parameter has an array of its values. */
 type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
 /** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */

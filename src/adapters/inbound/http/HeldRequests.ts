@@ -77,7 +77,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       }
   })
 
-  /** Makes the response again, or joins the check of an equal request since the last change. */
+  /** Makes the response again. If a check of an equal request has started since the last change, joins that check. */
   const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
     Effect.suspend(() => {
       const { cacheKey, request } = context
@@ -109,7 +109,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
     const isOutdated = (): boolean => revisionOf(feed, workspace) !== revision
     const hasEnded = (): boolean => request.isReleased || performance.now() >= endsAt
-    // After a pause, the feed may have missed a change long before the loss of the feed is noticed.
+    // If the process has paused, the feed may have missed a change long before the feed counted as down.
     const isTrusted = (): boolean => checkIsUp(feed) || !feed.checkHasPaused()
 
     /** Sleeps until a change, the end of the wait or the expiry of the key. */
@@ -121,7 +121,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
         clearTimeout(timer)
         resume(Effect.void)
       }
-      // Node's timers may run up to one millisecond early.
+      // Node's timers can run up to 1 ms early.
       const timer = setTimeout(request.wake, milliseconds + 1)
       return Effect.sync(() => clearTimeout(timer))
     })

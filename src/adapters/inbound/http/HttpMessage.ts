@@ -18,8 +18,8 @@ export interface HttpRequest {
   readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
   /**
    * Lets the response wait for a change, without a time limit of the transport. The transport calls `release` if the
-   * wait must end early. Returns a function to call when the wait has ended, or `undefined` if the response must not
-   * wait. `startWait` is absent if the transport cannot wait.
+   * wait must end early. Returns the function that the caller calls when the wait has ended, or `undefined` if the
+   * response must not wait. `startWait` is absent if the transport cannot wait.
    */
   readonly startWait?: (release: () => void) => (() => void) | undefined
 }
@@ -53,7 +53,7 @@ export const encodeBody = (text: string): Body => {
 export const toBytes = (body: Body): Uint8Array<ArrayBuffer> =>
   typeof body === "string" ? Buffer.from(body, "latin1") : (body as Uint8Array<ArrayBuffer>)
 
-/** A response for the transport to write. The transport leaves out the body of a response to HEAD. */
+/** A response for the transport to write. The transport omits the body of a response to HEAD. */
 export interface HttpResponse {
   readonly status: number
   /** Alternating header names and values, as `writeHead` of `node:http` takes them. */
@@ -129,7 +129,7 @@ export const withCommonHeaders = (
 
 // Representations of resources and documents
 
-/** The two responses with which a resource is served: a 200 and a 304. */
+/** The two responses to requests for a resource: a 200 and a 304. */
 export interface Representation {
   readonly etag: string
   /** The response with the status 200. */
@@ -205,8 +205,8 @@ export const representDocument = (
 const entityTag = /(?:W\/)?("[^"]*")/g
 
 /**
- * Returns true if an `If-None-Match` header is `*` or lists the current ETag. Text that is not an entity tag is
- * ignored. The comparison is weak, because a proxy that compresses a response makes the ETag weak.
+ * Returns true if an `If-None-Match` header is `*` or lists the current ETag. Ignores text that is not an entity tag.
+ * The comparison is weak, because a proxy that compresses a response makes the ETag weak.
  */
 const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
   // Most clients send exactly the ETag that they received.
@@ -246,13 +246,15 @@ export const forbidStoring = (response: HttpResponse): HttpResponse => {
   return { ...response, headers }
 }
 
-/** The value of `Cache-Status` (RFC 9211) in an outage. It names this service and the reason for the cache hit. */
+/**
+ * The value of `Cache-Status` (RFC 9211) in an outage. The value names this service and the reason for the cache hit.
+ */
 const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
  * Converts a cached 200 or 304 to the response during an outage of the database. Other caches must not store this
- * response, because they would serve it for longer than this service may. The response keeps its ETag, so that callers
- * can still make conditional requests.
+ * response, because they could serve the response for longer than this service does. The response keeps its ETag, so
+ * that callers can still make conditional requests.
  *
  * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` contains
  * this time in seconds, rounded up

@@ -32,7 +32,10 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: ""
 })
 
-/** Makes the handler of a document. The first request renders it. After a failure, the next request tries again. */
+/**
+ * Makes the handler of a document. The first request renders the document. If the rendering fails, the next request
+ * tries again.
+ */
 const serveDocument = <Module>(
   load: () => Promise<Module>,
   render: (module: Module) => Representation
@@ -57,7 +60,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const checkReadiness = outage.readOrServeKnown(withRequestDeadline(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const { publicUrl, basePath = "" } = yield* Address
-  // A proxy may remove a prefix from the paths of requests. Only the public URL contains this prefix.
+  // A proxy can remove a prefix from the paths of requests. Only the public URL contains this prefix.
   const publicPath = publicUrl === undefined ? basePath : toPublicPath(publicUrl)
   const serverUrl = publicUrl ?? (publicPath === "" ? "/" : publicPath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${publicPath}/docs`))

@@ -14,7 +14,10 @@ interface RequestFacts {
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
-  /** True once the request is held. The metrics omit the duration of such a request, which includes the wait. */
+  /**
+   * True once the request is held. The metrics omit the duration of a held request, because the duration includes the
+   * wait.
+   */
   isHeld: boolean
   /** The pattern of the route; `undefined` if the path matches no route. */
   route: string | undefined
@@ -33,8 +36,8 @@ export interface RequestContext extends RequestFacts {
 
 /**
  * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` header and its target. Returns
- * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. Such requests are never
- * served from the cache.
+ * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. The cache never serves
+ * these requests.
  */
 const toCacheKey = (request: HttpRequest): string | undefined => {
   const { authorization } = request.headers
@@ -55,7 +58,10 @@ export const parseBearerToken = (header: string | undefined): string | undefined
   return token?.includes(",") ? undefined : token
 }
 
-/** Returns the caller's request id, or a new id if the caller's id is invalid or may contain a key. Ids are logged. */
+/**
+ * Returns the caller's request id. If this id is invalid or could contain a key, returns a new id, because the log
+ * contains the id of each request.
+ */
 export const chooseRequestId = (header: string | undefined): string =>
   header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)
     ? header
@@ -99,7 +105,7 @@ export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   caller: undefined
 })
 
-/** Bucket boundaries in seconds. They range from the duration of a cache hit to the deadline of a request. */
+/** Bucket boundaries in seconds. The boundaries range from the duration of a cache hit to the deadline of a request. */
 const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ]
@@ -135,8 +141,8 @@ const probeRoutes: ReadonlySet<string | undefined> = new Set(["/healthz", "/read
 
 /**
  * Completes a request: counts it, writes its log line, and returns the response with the headers that every response
- * has. The log level is debug for a probe, otherwise info. The log line contains no text that a caller can choose
- * freely: no path, no query, and no header except the request id.
+ * has. The log level is debug for the probe routes, and info for all other routes. The log line contains no text that a
+ * caller can choose freely: no path, no query, and no header except the request id.
  */
 export const completeRequest = (
   { method, route, startedAt, isHeld, requestId, caller }: RequestFacts,

@@ -42,7 +42,10 @@ export const makeWebHandler = Effect.gen(function* () {
   return handler
 })
 
-/** Converts a request of Node to a web-standard request. Returns undefined if this is impossible, as for TRACE. */
+/**
+ * Converts a request of Node to a web-standard request. Returns undefined if the conversion is impossible, as for
+ * TRACE.
+ */
 const toWebRequest = ({ url = "", method = "", rawHeaders }: IncomingMessage): Request | undefined => {
   try {
     const headers = new Headers()

@@ -13,9 +13,9 @@ import { parseBearerToken, type RequestContext } from "../http/RequestContext.ts
 import { shorten, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 
-/** Maximum number of JSON values in a message. The MCP package may need seconds to check a larger message. */
+/** Maximum number of JSON values in a message. The MCP package can need seconds to check a larger message. */
 const maxValues = 2_000
-/** Maximum number of calls of one workspace that run at the same time. A call may resolve a whole page of prompts. */
+/** Maximum number of calls of one workspace that run at the same time. A call can resolve a whole page of prompts. */
 const callsPerWorkspace = 2
 /** Maximum length of the id of a message. Every response repeats the id. */
 const maxIdLength = 100

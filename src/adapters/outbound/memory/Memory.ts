@@ -9,7 +9,7 @@ import type { StoredKey, User } from "../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { makePromptRepo } from "./MemoryPromptRepo.ts"
 
-/** The in-memory store. All workspaces share the users, because a user may have keys of several workspaces. */
+/** The in-memory store. All workspaces share the users, because a user can have keys of several workspaces. */
 export class MemoryState extends Context.Service<
   MemoryState,
   {

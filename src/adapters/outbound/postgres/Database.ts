@@ -24,7 +24,7 @@ type Isolation = "read committed" | "repeatable read" | "serializable"
 const maxRetries = 9
 const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
 
-/** Returns true for an error that concurrent changes of the same rows, or a deadlock, may cause. */
+/** Returns true for an error that concurrent changes of the same rows, or a deadlock, can cause. */
 export const isConcurrencyError = (error: unknown): boolean =>
   isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 
@@ -98,7 +98,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Layer.provideMerge(
       PgClient.layer({
         ...config,
-        // A pooler may run each transaction in another session, where the prepared statements do not exist.
+        // A pooler can run each transaction in another session, where the prepared statements do not exist.
         prepare: false,
         maxConnections: connections.transactions
       })

@@ -85,7 +85,7 @@ const messages = {
   WorkspaceNotFound: (_: unknown, { workspace }: CommandInput) => describeMissing("workspace", workspace)
 }
 
-/** The errors with which commands may fail. An API error without a message above gets the message of the HTTP API. */
+/** The errors with which commands can fail. An API error without a message above gets the message of the HTTP API. */
 export type Failure = CommandError | ResultExit | ApiError | { readonly _tag: keyof typeof messages }
 
 type Describe = (error: Failure, input: CommandInput) => string

@@ -34,7 +34,7 @@ const completePart = (key: string, part: unknown): unknown => {
   return { ...part, description, schema, ...parameterDetails[name] }
 }
 
-/** Makes the OpenAPI 3.1 document of the API (specification 4). `serverUrl`, the URL of the API, may be relative. */
+/** Makes the OpenAPI 3.1 document of the API (specification 4). `serverUrl`, the URL of the API, can be relative. */
 export const makeOpenApi = (serverUrl: string): OpenApi.OpenAPISpec =>
   JSON.parse(
     JSON.stringify({ ...OpenApi.fromApi(documentedApi), servers: [{ url: serverUrl }] }),

@@ -11,11 +11,14 @@ export const connectionLimits = {
   connectionsCheckingInterval: 1_000,
   /** A connection ends if no byte is sent or received for this time. `keepAliveTimeout` applies to idle connections. */
   timeout: 20_000,
-  /** How long an idle connection stays open. Many load balancers reuse idle connections for 60 s, which is less. */
+  /**
+   * How long an idle connection stays open. The time is longer than the 60 s for which many load balancers reuse
+   * connections.
+   */
   keepAliveTimeout: 70_000,
   maxHeaderSize: 16 * 1024,
   maxConnections: 10_000,
-  /** A connection is destroyed if a request arrives while this many responses are in flight. */
+  /** The server destroys a connection if a request arrives while this many of its responses are in flight. */
   maxPipelined: 100,
   /** How long a connection stays open after its last response, so that the client can read this response. */
   lingerMs: 1_000,

@@ -26,7 +26,7 @@ export const listen = (
     server.on("error", ({ message }) =>
       resume(new ListenError({ message: `cannot listen on ${variables}: ${message}` }))
     )
-    // With Node's default backlog of 511, a burst would lose connections. The kernel may limit the backlog further.
+    // With Node's default backlog of 511, a burst would lose connections. The kernel can limit the backlog further.
     server.listen({ port, host, backlog: connectionLimits.maxConnections }, () =>
       resume(Effect.succeed(server.address() as AddressInfo))
     )

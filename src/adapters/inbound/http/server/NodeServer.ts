@@ -152,7 +152,7 @@ class UnsentBytes {
     this.#shares = new WorkspaceShares(maxBytes)
   }
 
-  /** Returns true if a response may be sent. There is always room for a small body. */
+  /** Returns true if the server may send a response. There is always room for a small body. */
   hasRoom({ body, workspace }: HttpResponse): boolean {
     const { length } = body
     return length <= smallBodyBytes || this.#users.has(body) || this.#shares.hasRoom(workspace, length)
@@ -166,7 +166,10 @@ class UnsentBytes {
     }
   }
 
-  /** Adds or removes a response and returns how many share its body. Node copies texts, so texts are never shared. */
+  /**
+   * Adds or removes a response and returns how many responses share its body. Node copies texts, so no response shares
+   * a text.
+   */
   #addUser(body: Body, change: 1 | -1): number {
     if (typeof body === "string") return change === 1 ? 1 : 0
     const users = (this.#users.get(body) ?? 0) + change
@@ -191,7 +194,7 @@ export const makeNodeServer = Effect.fnUntraced(function* (limits: ConnectionLim
   const server = createServer({
     ...limits,
     requireHostHeader: false,
-    // Node would otherwise use only the first of several Authorization or Host headers.
+    // Without this option, Node would use only the first of several Authorization or Host headers.
     joinDuplicateHeaders: true
   })
   server.timeout = limits.timeout
@@ -212,7 +215,7 @@ export const makeNodeServer = Effect.fnUntraced(function* (limits: ConnectionLim
     else respond(response, runSync(reject(problem, request)))
   }
 
-  /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
+  /** Runs the app. A disconnect does not cancel the request: the request completes, and is logged and counted. */
   const runApp = (request: IncomingMessage, response: ServerResponse): void => {
     // Node always sets `method` and `url` on a request that a server receives.
     const { method = "", url: target = "" } = request
@@ -270,17 +273,18 @@ export const makeNodeServer = Effect.fnUntraced(function* (limits: ConnectionLim
   }
 
   /**
-   * Sends a rejection on a connection on which Node parses no further request, and closes the connection. If responses
-   * are in flight, only closes the connection: after the last response if a body is unread, otherwise immediately.
+   * Rejects a connection on which Node parses no further request. If no response is in flight, sends the rejection, and
+   * then closes the connection. Otherwise, sends no rejection, and closes the connection either after the last
+   * response, if a body is unread, or immediately.
    */
   const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
-    // While a connection is closing, the parser may report further errors.
+    // While a connection is closing, the parser can report further errors.
     if (!socket.writable) return
     const responses = connections.findResponses(socket)
     const last = responses.at(-1)
     if (last === undefined) connections.closeAfter(socket, encodeResponse(runSync(reject(error, request))))
     else if (!responses.some(({ req }) => hasUnreadBody(req))) socket.destroy()
-    // The body is invalid, so `BodyReader` must not wait for the rest of it.
+    // The body is invalid, so `BodyReader` must not wait for the rest of the body.
     else if (!last.req.complete) last.req.emit("close")
     else if (!last.headersSent) last.setHeader("connection", "close")
   }

@@ -21,7 +21,10 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
 /** Converts an error of Node's HTTP server to an API error. */
 export const toApiError = ({ code = "" }: NodeJS.ErrnoException): ApiError => parserErrors[code] ?? BadRequest
 
-/** Returns the response to a request that does not reach the app. `request` is undefined if Node could not parse it. */
+/**
+ * Returns the response to a request that does not reach the app. `request` is undefined if Node could not parse the
+ * request.
+ */
 export const reject = (error: ApiError, request?: IncomingMessage): Effect.Effect<HttpResponse> =>
   completeRequest(
     {

@@ -33,7 +33,7 @@ export const makeReader = <Fields extends Schema.Struct.Fields>(
     Effect.map(sql.unsafe(`select ${columns.join(", ")} from ${from} ${clauses}`, params), decode)
 }
 
-/** A row of `workspaces`. `tier` may be a tier that this program does not know. */
+/** A row of `workspaces`. `tier` can be a tier that this program does not know. */
 const WorkspaceRow = Workspace.mapFields(Struct.assign({ tier: Schema.String }))
 
 /** A row of `api_keys` as operators see it: without the hash, and with the email of the owner. */

@@ -36,7 +36,7 @@ const parsePort = (text: string): number | undefined => {
 
 /**
  * Parses the URL of a PostgreSQL server. If the text breaks a rule, returns the rule, as the end of a sentence that
- * begins with the name of a setting. The rule does not contain the URL, which may contain a password.
+ * begins with the name of a setting. The rule does not contain the URL, which can contain a password.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   if (severalHosts.test(text.trim())) return oneHostRule

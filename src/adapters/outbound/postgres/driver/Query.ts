@@ -40,8 +40,8 @@ export const countRows = ({ raw }: Pick<SqlStatement<object>, "raw">): Effect.Ef
 
 /**
  * Returns a FROM item that selects one row of a table by its id. The caller compares other columns, such as
- * `workspace_id`, outside this item. OFFSET 0 forces a lookup by id. Without OFFSET 0, PostgreSQL may read all rows of
- * the workspace for each id if most workspaces have few rows.
+ * `workspace_id`, outside this item. OFFSET 0 forces a lookup by id. Without OFFSET 0, PostgreSQL could read all rows
+ * of the workspace for each id if most workspaces have few rows.
  */
 export const lateralById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
   `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

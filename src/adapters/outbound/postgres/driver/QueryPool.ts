@@ -86,7 +86,7 @@ export const makeQuery = Effect.fnUntraced(function* (
   const permits = yield* RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(permitsPerWorkspace) })
   /**
    * Maps each connection whose session is set up to true if the session belongs to this connection alone. The pool
-   * prepares no statements on other connections, because a pooler may run each statement in another session.
+   * prepares no statements on other connections, because a pooler can run each statement in another session.
    */
   const hasOwnSession = new WeakMap<PgConnection, boolean>()
 
@@ -119,7 +119,7 @@ export const makeQuery = Effect.fnUntraced(function* (
 
   /**
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
-   * the setup fails, the query fails too, because the connection may lead to a server that must not run the query.
+   * the setup fails, the query fails too, because the connection could lead to a server that must not run the query.
    */
   const send = (query: PooledQuery, connection: PgConnection) => {
     const isOwnSession = hasOwnSession.get(connection)

@@ -39,7 +39,7 @@ export const sqlState = ({ reason }: SqlError): string => {
 
 /**
  * Returns the message of PostgreSQL or of the operating system, and the remedy if the role lacks a privilege. Omits the
- * text that the driver adds, and PostgreSQL's DETAIL, which may contain values of a row.
+ * text that the driver adds, and PostgreSQL's DETAIL, which can contain values of a row.
  */
 export const describeSqlError = (error: SqlError): string => {
   const { code = "", message = "" } = error.reason.cause as Partial<NodeJS.ErrnoException>

@@ -25,8 +25,8 @@ const isLockedError = (error: unknown): boolean =>
 
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory. The kernel releases this lock even if
- * the process is killed. Does not create the file through a link: if this process runs as root, another user may own
- * the directory and have put the link there.
+ * the process is killed. Does not create the file through a link: if this process runs as root, the link could come
+ * from another user who owns the directory.
  */
 const lockDirectory = (path: string): DatabaseSync => {
   const lock = join(path, "lock")

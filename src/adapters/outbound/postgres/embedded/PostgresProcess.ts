@@ -108,7 +108,7 @@ const isServerOf = (directory: string, pid: number): boolean => {
 
 /**
  * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server, which
- * another process may have by now.
+ * another process can have by now.
  */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + 10_000

@@ -34,7 +34,7 @@ const heartbeatInterval = "1 second"
 const checkInterval = "250 millis"
 const reconnectDelay = "500 millis"
 
-/** Sends a notification, and returns the identity of the server, because the server behind a pooler may change. */
+/** Sends a notification, and returns the identity of the server, because the server behind a pooler can change. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
 /** The logged reason if the notifier sends heartbeats but the listener receives none. */
@@ -47,7 +47,7 @@ const noNotification =
  * reconnects. In this way, the feed detects connections that were lost without an error. After a pause of the process
  * (`FeedState`), the feed is down until a heartbeat arrives that was sent after the pause.
  *
- * The notifier is a separate connection, because a pooler that drops notifications may still return a connection's own
+ * The notifier is a separate connection, because a pooler that drops notifications can still return a connection's own
  * notifications. The notifier uses the same URL as all queries, so the heartbeats also detect a listener that is
  * connected to another database. Behind a pooler that drops notifications, and on a read-only server, the feed stays
  * down and logs the reason once.
@@ -91,7 +91,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     Effect.suspend(() => {
       // A pause that is detected only after the heartbeat was sent would invalidate the heartbeat.
       const payload = ownHeartbeatPrefix + JSON.stringify(state.observePause())
-      // The statement is not prepared, because a pooler may run each statement in another session.
+      // The statement is not prepared, because a pooler can run each statement in another session.
       return notifier.query(sendNotification, [channel, payload], false)
     }).pipe(
       Effect.tap(({ rows }) => {

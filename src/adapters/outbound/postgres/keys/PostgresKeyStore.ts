@@ -31,7 +31,7 @@ const decodeKeyRecord = Schema.decodeUnknownSync(KeyRecord)
 
 const flushInterval = "1 second"
 
-/** How long the last write may delay the exit of the process. */
+/** How long the last write can delay the exit of the process. */
 const lastFlushTimeout = "2 seconds"
 
 const makeKeyStore = Effect.gen(function* () {

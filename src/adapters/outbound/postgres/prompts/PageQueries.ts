@@ -12,7 +12,7 @@ import { nameColumns, toIdExpression } from "./NameQueries.ts"
 
 /**
  * Selects one page of the rows of `ordered`. Limits the offset to `maxInt32`, which is beyond the end of any list,
- * because PostgreSQL may reject a larger offset. Without the literal LIMIT, the generic plan would assume that a page
+ * because PostgreSQL can reject a larger offset. Without the literal LIMIT, the generic plan would assume that a page
  * has 10% of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
@@ -57,7 +57,7 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
           and p.workspace_id = ${workspace} and p.tag_id = (
             select t.id from tags t where t.workspace_id = ${workspace} and t.name = ${parameter(filter.tag)}
           )`
-  // The query for the count is ordered, too. Without the order, PostgreSQL may read the whole table instead of the
+  // The query for the count is ordered, too. Without the order, PostgreSQL could read the whole table instead of the
   // index if the prompts are short.
   return `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
 }
@@ -126,7 +126,7 @@ export const selectVersions = (
       page,
       parameter
     )
-    // Without OFFSET 0, PostgreSQL may count the versions again for each row of the page.
+    // Without OFFSET 0, PostgreSQL could count the versions again for each row of the page.
     return `select p.total, v.version_number, v.change_summary, v.change_source, v.created_at
       from (select p.id, (select count(*)::int from ${visible}) as total from prompts p where ${prompt} offset 0) p
       left join lateral (

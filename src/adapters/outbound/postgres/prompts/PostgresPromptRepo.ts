@@ -160,7 +160,7 @@ const toSource = (row: Row): Result.Result<ResolutionSource, ResolvedTooLarge> =
   if (source.bytes > sizes.sourceBytes) return Result.fail(ResolvedTooLarge(source.id))
   const fragments = contents.map((content, index) => ({
     content,
-    // The overrides are parsed on each access, because all parsed overrides of a prompt may take much more memory than
+    // The overrides are parsed on each access, because all parsed overrides of a prompt can take much more memory than
     // their texts.
     get variable_overrides() {
       return JSON.parse(overrides[index] ?? "{}")

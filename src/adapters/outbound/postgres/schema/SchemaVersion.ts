@@ -76,7 +76,7 @@ export const assertSchemaCurrent = Effect.gen(function* () {
 
 /**
  * Dies with PostgreSQL's reason if the role of the connection lacks SELECT on a table that requests read. One readable
- * column of a table is enough, because an operator may grant SELECT on single columns.
+ * column of a table is enough, because an operator can grant SELECT on single columns.
  */
 export const assertReadable: Effect.Effect<void, Unavailable, Database> = Effect.flatMap(
   Database,
