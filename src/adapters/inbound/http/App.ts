@@ -194,7 +194,7 @@ export const makeApp = Effect.fnUntraced(function* (
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
-    // The request has already counted if it is held, or if a known response was sent during the key lookup.
+    // The request has already counted if it is held, or if `respondKnown` counted it during the key lookup.
     const mustCount = () => !context.isCounted
     return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
       context.caller = caller

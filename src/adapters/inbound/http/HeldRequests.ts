@@ -38,8 +38,8 @@ interface Checked {
 }
 
 /**
- * Makes the function that holds a request whose response is a 304, until the response changes. Each change since the
- * 304 was requested causes a check, so no change is missed. A check admits the caller again and makes the response
+ * Makes the function that holds a request whose response is a 304, until the response changes. Each change after the
+ * arrival of the request causes a check, so no change is missed. A check admits the caller again and makes the response
  * again. Equal requests (the same `Authorization`, target and `If-None-Match`) share a check.
  *
  * @param respondAgain makes the response to a held request again

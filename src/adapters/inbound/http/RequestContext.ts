@@ -7,9 +7,9 @@ import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { requestIdPattern } from "../contract/Headers.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 
-/** The facts to log and measure. `route` and `caller` are set early, because a failed step returns only an error. */
+/** The facts to log and measure. Steps set `route` and `caller` early, because a failed step returns only an error. */
 interface RequestFacts {
-  /** The method; `undefined` if the request could not be parsed. */
+  /** The method; `undefined` if Node could not parse the request. */
   readonly method: string | undefined
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
@@ -77,7 +77,7 @@ const preferencePattern =
 /**
  * Returns the seconds for which a request may wait for a change, or `undefined` if the request does not wait. Only a
  * conditional GET may wait. The seconds are the value of the first preference `wait`. If this value is 0 or malformed,
- * the preference is ignored.
+ * the request does not wait.
  */
 export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): number | undefined => {
   const { prefer, "if-none-match": ifNoneMatch } = headers

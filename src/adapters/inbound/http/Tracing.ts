@@ -8,8 +8,8 @@ import type { HttpRequest, HttpResponse } from "./HttpMessage.ts"
 
 /**
  * Runs a request in a span. If the request has a `traceparent`, the span is part of the caller's trace. A status of 500
- * or more makes the span an error. Effect's own HTTP span is not used, because that span contains the URL with the
- * query.
+ * or more makes the span an error. The app does not use Effect's own HTTP span, because that span contains the URL with
+ * the query.
  */
 export const inSpan = Effect.fnUntraced(function* (
   { method, headers: { traceparent } }: HttpRequest,

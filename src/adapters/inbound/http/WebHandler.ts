@@ -51,7 +51,7 @@ const toWebRequest = ({ url = "", method = "", rawHeaders }: IncomingMessage): R
     const headers = new Headers()
     for (let i = 0; i < rawHeaders.length; i += 2)
       headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string)
-    // A path that begins with `//` must not be read as a host.
+    // Adds the origin as a text, because a URL parser reads a path that begins with `//` as a host.
     return new Request(url.startsWith("/") ? `http://localhost${url}` : url, { method, headers })
   } catch {
     return undefined

@@ -116,7 +116,7 @@ const ask = (question: string): Effect.Effect<string> =>
     return Effect.sync(() => terminal.close())
   })
 
-/** Asks the operator to type the name of the workspace, or the id if the name is blank. */
+/** Asks the operator to type the name of the workspace, or the id if the name is blank. Fails if the answer differs. */
 const confirmDeletion = Effect.fnUntraced(function* (
   workspaces: ReadonlyArray<WorkspaceInfo>,
   workspace: WorkspaceId

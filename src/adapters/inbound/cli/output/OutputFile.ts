@@ -46,7 +46,9 @@ const replaceFile = async (path: string, existing: Stats | undefined, chunks: Ch
   }
 }
 
-/** Creates a file, or replaces a regular file atomically. Fails if the path names something else, like a directory. */
+/**
+ * Creates a file, or replaces a regular file atomically. Fails if the path names something else, such as a directory.
+ */
 export const writeOutput = (path: string, chunks: Chunks): Effect.Effect<void, CommandError> =>
   Effect.tryPromise({
     try: async () => {

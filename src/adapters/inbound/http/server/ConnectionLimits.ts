@@ -9,7 +9,10 @@ export const connectionLimits = {
   requestTimeout: 15_000,
   /** The interval at which Node checks the two limits above. */
   connectionsCheckingInterval: 1_000,
-  /** A connection ends if no byte is sent or received for this time. `keepAliveTimeout` applies to idle connections. */
+  /**
+   * The server ends a connection if no byte is sent or received for this time. `keepAliveTimeout` applies to idle
+   * connections.
+   */
   timeout: 20_000,
   /**
    * How long an idle connection stays open. The time is longer than the 60 s for which many load balancers reuse

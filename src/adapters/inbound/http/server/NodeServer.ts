@@ -24,7 +24,7 @@ const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean =
   )
 }
 
-/** Returns true if a request has a body that has not been read to its end. */
+/** Returns true if the server has not read the body of a request to its end. */
 const hasUnreadBody = ({ headers, readableEnded }: IncomingMessage): boolean =>
   (headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0") && !readableEnded
 
@@ -139,7 +139,7 @@ export class Connections {
   }
 }
 
-/** A response with a body of at most this many bytes is always sent. */
+/** The server always sends a response whose body has at most this many bytes. */
 const smallBodyBytes = 64 * 1024
 
 /** Counts the bytes of response bodies that clients have not received. A buffer that responses share counts once. */
@@ -158,7 +158,7 @@ class UnsentBytes {
     return length <= smallBodyBytes || this.#users.has(body) || this.#shares.hasRoom(workspace, length)
   }
 
-  /** Counts the body of a response until the returned function is called. */
+  /** Counts the body of a response until the caller calls the returned function. */
   add({ body, workspace }: HttpResponse): () => void {
     if (this.#addUser(body, 1) === 1) this.#shares.add(workspace, body.length)
     return () => {

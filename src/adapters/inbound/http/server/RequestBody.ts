@@ -13,7 +13,7 @@ const maxChunks = 4_096
 /** How long a body may take to arrive, in milliseconds. The limit for the whole request is longer. */
 const bodyTimeoutMs = 10_000
 
-/** Receives a body, or the error if the body could not be read. `BodyReader` calls the function once. */
+/** Receives a body, or the error that prevented the read. `BodyReader` calls the function once. */
 type OnBody = (body: Exit.Exit<Uint8Array, BodyError>) => void
 
 /** Reads the bodies of requests. One limit applies to the memory of all bodies, with a share for each workspace. */
