@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from "node:fs"
+import { globSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join, matchesGlob } from "node:path"
 import { expect, it } from "vitest"
 
@@ -15,6 +15,10 @@ const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml"]
 const anyCore = [...core, ...anyPackage]
 const outbound = ["src/application/{ports,observability,cache}/*", "src/domain/**", ...anyPackage]
 const inbound = ["src/adapters/inbound/contract/*", ...anyCore]
+
+/** Makes the same rule for each adapter of a folder, so that no adapter imports another adapter. */
+const makeAdapterRules = (folder: string, mayImport: ReadonlyArray<string>) =>
+  Object.fromEntries(readdirSync(join(root, folder)).map((adapter) => [`${folder}/${adapter}/**`, mayImport]))
 
 /**
  * Patterns of files, and the patterns of the files and packages that these files may import besides each other. If
@@ -33,11 +37,10 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/application/**": [...core, ...effect],
   "src/application/ports/*": ["src/domain/**", "effect/{Context,Effect,Predicate,Result}"],
   "src/application/transfer/**": ["src/domain/**", "node:{crypto,path}", "yaml", ...effect],
-  "src/adapters/inbound/contract/*": anyCore,
-  "src/adapters/inbound/cli/**": inbound,
-  "src/adapters/inbound/embedding/**": inbound,
-  "src/adapters/inbound/http/**": inbound,
+  ...makeAdapterRules("src/adapters/inbound", inbound),
+  "src/adapters/inbound/contract/**": anyCore,
   "src/adapters/inbound/mcp/**": ["src/adapters/inbound/http/**", "@modelcontextprotocol/server", ...inbound],
+  ...makeAdapterRules("src/adapters/outbound", outbound),
   "src/adapters/outbound/memory/**": ["src/application/transfer/Archive.ts", ...outbound],
   "src/adapters/outbound/postgres/**": ["src/application/InternalError.ts", ...outbound],
   "src/adapters/outbound/rate-limiter/**": ["redis", ...outbound],
