@@ -32,7 +32,7 @@ interface HeldRequest {
 }
 
 /** The result of a check: the response that was made again, and the caller who was admitted again. */
-interface Checked {
+interface CheckResult {
   readonly response: HttpResponse
   readonly caller: AdmittedCaller | undefined
 }
@@ -51,7 +51,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   /** Limits concurrent checks. The deadline of a check starts when the check has a permit. Workspaces take turns. */
   const permits = yield* PartitionedSemaphore.make<WorkspaceId>({ permits: maxChecks })
-  const checks = new Map<string, Fiber.Fiber<Checked, ApiError>>()
+  const checks = new Map<string, Fiber.Fiber<CheckResult, ApiError>>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
   /** The held requests, by workspace for a fast lookup. One statement can change 200,000 workspaces. */
   const held = new Map<WorkspaceId, Set<HeldRequest>>()
@@ -78,7 +78,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   })
 
   /** Makes the response again. If a check of an equal request has started since the last change, joins that check. */
-  const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
+  const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<CheckResult, ApiError> =>
     Effect.suspend(() => {
       const { cacheKey, request } = context
       const id = `${workspace} ${checkIsUp(feed)} ${revisionOf(feed, workspace)} ${cacheKey} ${request.headers["if-none-match"]}`

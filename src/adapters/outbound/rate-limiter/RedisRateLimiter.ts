@@ -150,7 +150,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
     Effect.gen(function* () {
       const local = makeRateLimiter()
       /** Has the count 1 for each key that is exhausted according to Redis. */
-      const rejections = makeRateLimiter()
+      const rejectedScopes = makeRateLimiter()
       const getConnection = yield* maintainConnection(options.url)
 
       /** Counts one request of a key in Redis. Returns false only if Redis replies that the key is at its limit. */
@@ -166,17 +166,17 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
 
       return {
         isExhausted: (scope, limit, now) =>
-          rejections.isExhausted(scope, 1, now) || local.isExhausted(scope, limit, now),
+          rejectedScopes.isExhausted(scope, 1, now) || local.isExhausted(scope, limit, now),
         take: Effect.fnUntraced(function* (scope, limit, now) {
           if (!(yield* local.take(scope, limit, now))) return false
           if (scope === "process" || (yield* takeShared(scope, limit, now))) return true
           yield* local.refund(scope, now)
-          yield* rejections.take(scope, 1, now)
+          yield* rejectedScopes.take(scope, 1, now)
           return false
         }),
         refund: (scope, now) =>
           Effect.suspend(() => {
-            const refundLocal = Effect.andThen(local.refund(scope, now), rejections.refund(scope, now))
+            const refundLocal = Effect.andThen(local.refund(scope, now), rejectedScopes.refund(scope, now))
             const connection = getConnection()
             if (scope === "process" || connection === undefined) return refundLocal
             return connection.run(refundScript, toRedisKey(scope, now)).pipe(

@@ -108,7 +108,7 @@ const list = makeCommand(
 ).pipe(withHelp("List a workspace's keys", "keys list --workspace Acme"))
 
 /** The default end of a replaced key, in one day. Until then, applications can switch to the new key. */
-const tomorrow = Effect.map(Clock.currentTimeMillis, (now) => toTimestamp(now + 24 * 60 * 60 * 1000))
+const oneDayFromNow = Effect.map(Clock.currentTimeMillis, (now) => toTimestamp(now + 24 * 60 * 60 * 1000))
 
 const rotate = makeCommand(
   "rotate",
@@ -116,7 +116,7 @@ const rotate = makeCommand(
     key: keyArgument,
     workspace: workspaceOfKey,
     ends: timeFlag("ends", true).pipe(
-      Flag.withDefault(tomorrow),
+      Flag.withDefault(oneDayFromNow),
       Flag.withDescription(
         "When the old key ends: a time, a date, a duration, or now, which revokes it (default: 24h)"
       )

@@ -136,13 +136,13 @@ ${Object.entries(paths)
 <script>${script}</script>
 `
 
-const toSource = (code: string) => `'sha256-${hash("sha256", code, "base64")}'`
+const toCspSource = (code: string) => `'sha256-${hash("sha256", code, "base64")}'`
 
 /** Allows only the script and the style of the page, and calls to this service. */
 const contentSecurityPolicy = [
   "default-src 'none'",
-  `script-src ${toSource(script)}`,
-  `style-src ${toSource(style)}`,
+  `script-src ${toCspSource(script)}`,
+  `style-src ${toCspSource(style)}`,
   "img-src data:",
   "connect-src 'self'",
   "base-uri 'none'",

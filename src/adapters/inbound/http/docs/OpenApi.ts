@@ -17,7 +17,7 @@ OpenAPI document of the API is at [/openapi.json](openapi.json).`
 )
 
 /** A parameter or a response header. */
-interface Described {
+interface DescribedSchema {
   readonly name?: string
   readonly schema: { readonly description?: string }
 }
@@ -29,7 +29,7 @@ interface Described {
 const completePart = (key: string, part: unknown): unknown => {
   if (key === "additionalProperties" && part === false) return undefined
   if (!Predicate.hasProperty(part, "schema") || !Predicate.hasProperty(part, "required")) return part
-  const { name = "", schema: described } = part as Described
+  const { name = "", schema: described } = part as DescribedSchema
   const { description, ...schema } = described
   return { ...part, description, schema, ...parameterDetails[name] }
 }

@@ -14,13 +14,20 @@ import {
 } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { lateralById } from "../driver/Query.ts"
-import { findWorkspace, makeReader, ofKeyOwners, readFolders, readTags, readUsers } from "./WorkspaceRows.ts"
+import {
+  findWorkspace,
+  keyOwnersClause,
+  makeReader,
+  readFolders,
+  readTags,
+  readUsers
+} from "./WorkspaceRows.ts"
 
 const readStoredKeys = makeReader(StoredKey, "api_keys", { key_hash: "encode(key_hash, 'hex')" })
 const readFragments = makeReader(Fragment, "fragments")
 
 /** The clauses that select the items of workspace `$1`. */
-const ofWorkspace = "where workspace_id = $1 order by id"
+const workspaceClause = "where workspace_id = $1 order by id"
 
 /**
  * A prompt with its lists. The fields of an export come first, in their order; `next_version` and `parent_version_id`
@@ -69,11 +76,11 @@ const readImportedStates = makeReader(ImportedState, "imported_states", { hash: 
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* findWorkspace(sql, workspace)
   return {
-    folders: yield* readFolders(sql, ofWorkspace, [workspace]),
-    tags: yield* readTags(sql, ofWorkspace, [workspace]),
-    fragments: yield* readFragments(sql, ofWorkspace, [workspace]),
-    prompts: yield* readPrompts(sql, ofWorkspace, [workspace]),
-    importedStates: yield* readImportedStates(sql, ofWorkspace, [workspace])
+    folders: yield* readFolders(sql, workspaceClause, [workspace]),
+    tags: yield* readTags(sql, workspaceClause, [workspace]),
+    fragments: yield* readFragments(sql, workspaceClause, [workspace]),
+    prompts: yield* readPrompts(sql, workspaceClause, [workspace]),
+    importedStates: yield* readImportedStates(sql, workspaceClause, [workspace])
   } satisfies WorkspaceContent
 })
 
@@ -109,8 +116,8 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
   const { importedStates: _, prompts, ...lists } = yield* readContent(sql, workspace)
   return {
     workspace: { ...info, tier: toTier(info.tier) },
-    users: yield* readUsers(sql, ofKeyOwners, [workspace]),
-    api_keys: yield* readStoredKeys(sql, ofWorkspace, [workspace]),
+    users: yield* readUsers(sql, keyOwnersClause, [workspace]),
+    api_keys: yield* readStoredKeys(sql, workspaceClause, [workspace]),
     ...lists,
     prompts: prompts.map(({ next_version: _, parent_version_id: __, ...prompt }) => ({
       ...prompt,

@@ -29,7 +29,7 @@ import { exportWorkspace, readContent } from "./ContentReader.ts"
 import {
   findFirst,
   findWorkspace,
-  ofKeyOwners,
+  keyOwnersClause,
   type Reader,
   readEvents,
   readFolders,
@@ -54,11 +54,11 @@ const decodeRowsToDelete = Schema.decodeUnknownSync(
 
 // The clauses that lock a selected row until the transaction ends.
 /** Other transactions cannot delete the row. */
-const againstDeletion = "for key share"
+const keyShareLock = "for key share"
 /** Other transactions cannot change or delete the row. */
-const againstChanges = "for no key update"
+const noKeyUpdateLock = "for no key update"
 /** Other transactions cannot change or delete the row, or add rows that refer to it. */
-const forDeletion = "for update"
+const updateLock = "for update"
 
 /** Provides the store with which operators administer workspaces, users and keys in PostgreSQL. */
 export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient | Actor> = Layer.effect(
@@ -112,7 +112,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
      */
     const addOrLockUser = (newUserId: UserId, email: string) =>
       sql`insert into users ${sql.insert({ id: newUserId, email })} on conflict (lower(email)) do nothing`.pipe(
-        Effect.andThen(findUser(email, againstDeletion)),
+        Effect.andThen(findUser(email, keyShareLock)),
         Effect.retry({ until: isSqlError })
       )
 
@@ -123,7 +123,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
       }, inTransaction),
       setWorkspace: Effect.fnUntraced(function* (id, { name, tier, billing_status }) {
-        const before = yield* findWorkspace(sql, id, againstChanges)
+        const before = yield* findWorkspace(sql, id, noKeyUpdateLock)
         const after = {
           ...before,
           name: name ?? before.name,
@@ -139,7 +139,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // Waits for imports of the workspace. An import locks the workspace's rows in a different order, so without
         // this wait the two transactions could deadlock.
         yield* sql.unsafe(lockWorkspace, [id])
-        const found = yield* findWorkspace(sql, id, forDeletion)
+        const found = yield* findWorkspace(sql, id, updateLock)
         const [rowsToDelete] = yield* sql`
           select (select count(*)::int from prompts where workspace_id = ${id}) as prompts, count(*)::int as api_keys
           from (select from api_keys where workspace_id = ${id} order by id for update) k`
@@ -148,9 +148,9 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         yield* record({ action: "workspace.deleted", workspace_id: id, subject: found.name, details })
         return { ...found, ...details }
       }, inTransaction),
-      users: (id) => list(readUsers, id, ofKeyOwners),
+      users: (id) => list(readUsers, id, keyOwnersClause),
       setUser: Effect.fnUntraced(function* (email, must_reset_password) {
-        const before = yield* findUser(email, againstChanges)
+        const before = yield* findUser(email, noKeyUpdateLock)
         const after = { ...before, must_reset_password }
         yield* sql`update users set must_reset_password = ${must_reset_password} where id = ${before.id}`
         const entry = { action: "user.changed", workspace_id: null, subject: before.email, details: {} }
@@ -158,7 +158,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         return after
       }, inTransaction),
       deleteUser: Effect.fnUntraced(function* (email, { now, withActiveKeys }) {
-        const user = yield* findUser(email, forDeletion)
+        const user = yield* findUser(email, updateLock)
         // Locks the keys in the order of their ids, like `deleteWorkspace`, so that the two deletions do not deadlock.
         const keys = yield* readKeys(sql, "where k.created_by = $1 order by k.id for update of k", [user.id])
         const active = keys.filter((key) => isActive(key, now)).length
@@ -174,7 +174,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       folders: (id) => list(readFolders, id, 'where workspace_id = $1 order by name collate "C", id'),
       tags: (id) => list(readTags, id, 'where workspace_id = $1 order by name collate "C"'),
       revokeKey: Effect.fnUntraced(function* (id, at) {
-        const before = yield* findKey(id, `${againstChanges} of k`)
+        const before = yield* findKey(id, `${noKeyUpdateLock} of k`)
         const after = { ...before, revoked_at: before.revoked_at ?? at }
         yield* updateKey(after)
         yield* recordChanges(describeKey("key.revoked", before), before, after)
@@ -184,7 +184,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // Locks the owner and the workspace before the key, as deletions do, so that the transactions do not deadlock.
         yield* sql`select from api_keys k join users u on u.id = k.created_by
           join workspaces w on w.id = k.workspace_id where k.id = ${id} for key share of u, w`
-        const key = yield* findKey(id, `${againstChanges} of k`)
+        const key = yield* findKey(id, `${noKeyUpdateLock} of k`)
         if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
         if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
         const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
@@ -212,7 +212,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       exportWorkspace: (workspace) => readSnapshot(exportWorkspace(sql, workspace)),
       readContent: (workspace) => readSnapshot(readContent(sql, workspace)),
       addKey: Effect.fnUntraced(function* (workspace, owner, key) {
-        yield* findWorkspace(sql, workspace, againstDeletion)
+        yield* findWorkspace(sql, workspace, keyShareLock)
         const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
         const { expires_at } = key
         const row = { ...key, workspace_id: workspace, created_by: id, key_hash: `\\x${key.key_hash}` }

@@ -55,7 +55,7 @@ export const readTags = makeReader(WorkspaceTag, "tags")
 export const readEvents = makeReader(AuditEvent, "audit_events e", { id: "e.id::text" })
 
 /** The clauses that select the owners `u` of the keys of workspace `$1`. */
-export const ofKeyOwners = `where exists (
+export const keyOwnersClause = `where exists (
   select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`
 
 /** Returns the first row. Fails with `notFound` if there is no row. */

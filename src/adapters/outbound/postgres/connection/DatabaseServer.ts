@@ -29,7 +29,7 @@ const maxMessageSize = 16 * 1024 * 1024
  * A condition that is true if the session belongs to this connection alone. `$1` is the process id that the connection
  * received when it was opened. Behind a pooler, the session has a different process id.
  */
-const isOwnSession = "pg_backend_pid()::text = $1"
+const ownSessionSql = "pg_backend_pid()::text = $1"
 
 /**
  * An expression that identifies a server until its next restart: the time at which the server started, with
@@ -43,9 +43,9 @@ export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::t
  * plans, PostgreSQL plans each prepared statement once per session. Without generic plans, PostgreSQL plans every
  * execution, because a plan for the given arrays looks cheaper. Planning a small read takes longer than executing it.
  */
-const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
-  case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,
-  case when ${isOwnSession} then set_config('statement_timeout', '${statementTimeoutMs}', false)
+const setUpSql = `select ${ownSessionSql} as is_own, quote_ident(current_user) as role,
+  case when ${ownSessionSql} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,
+  case when ${ownSessionSql} then set_config('statement_timeout', '${statementTimeoutMs}', false)
     else current_setting('statement_timeout') end as timeout,
   ${serverIdentity} as server`
 
@@ -115,7 +115,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
     },
     confirm,
     setUpSession: Effect.fnUntraced(function* (connection) {
-      const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
+      const { rows } = yield* connection.query(setUpSql, [String(connection.processId)], false)
       const { is_own, role, timeout } = decodeSetUp(rows[0])
       yield* confirm(rows[0])
       if (timeout === "0" && !hasWarned) {

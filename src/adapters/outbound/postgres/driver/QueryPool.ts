@@ -88,7 +88,7 @@ export const makeQuery = Effect.fnUntraced(function* (
    * Maps each connection whose session is set up to true if the session belongs to this connection alone. The pool
    * prepares no statements on other connections, because a pooler can run each statement in another session.
    */
-  const hasOwnSession = new WeakMap<PgConnection, boolean>()
+  const ownSessions = new WeakMap<PgConnection, boolean>()
 
   const count = (phase: Phase | undefined, change: 1 | -1): void => {
     if (phase === undefined) return
@@ -122,13 +122,13 @@ export const makeQuery = Effect.fnUntraced(function* (
    * the setup fails, the query fails too, because the connection could lead to a server that must not run the query.
    */
   const send = (query: PooledQuery, connection: PgConnection) => {
-    const isOwnSession = hasOwnSession.get(connection)
+    const isOwnSession = ownSessions.get(connection)
     move(query, "running")
     const { text, params } = query.statement
     const sent = Effect.map(connection.query(text, params, isOwnSession === true), ({ rows }) => rows)
     const rows = Effect.onInterrupt(sent, () => pool.invalidate(connection))
     if (isOwnSession !== undefined) return rows
-    const setUp = Effect.map(setUpSession(connection), (isOwn) => hasOwnSession.set(connection, isOwn))
+    const setUp = Effect.map(setUpSession(connection), (isOwn) => ownSessions.set(connection, isOwn))
     return Effect.zipWith(setUp, rows, (_, rows) => rows, { concurrent: true })
   }
 
@@ -141,7 +141,7 @@ export const makeQuery = Effect.fnUntraced(function* (
     let wasUsed = false
     const result = pool.use((free) => {
       connection = free
-      wasUsed = hasOwnSession.has(free)
+      wasUsed = ownSessions.has(free)
       return send(query, free)
     })
     return Effect.catchIf(result, isConnectionLost, (error) => {

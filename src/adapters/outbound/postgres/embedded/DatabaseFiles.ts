@@ -21,7 +21,7 @@ import type { SystemUser } from "./ServerUser.ts"
 
 const directoryName = "postgresql"
 /** Matches the directory of an incomplete database or of incomplete programs (`PostgresPrograms.ts`). */
-const isIncomplete = /^postgresql.*\.incomplete-/
+const incompletePattern = /^postgresql.*\.incomplete-/
 
 const assertVersion = (directory: string): void => {
   const major = Number.parseInt(readFileSync(join(directory, "PG_VERSION"), "utf8"), 10)
@@ -51,7 +51,8 @@ export const prepareDatabase = async (
   user: SystemUser
 ): Promise<string> => {
   const directory = join(dataDir, directoryName)
-  for (const name of readdirSync(dataDir)) if (isIncomplete.test(name)) removeDirectory(join(dataDir, name))
+  for (const name of readdirSync(dataDir))
+    if (incompletePattern.test(name)) removeDirectory(join(dataDir, name))
   if (existsSync(directory)) {
     assertVersion(directory)
     return directory

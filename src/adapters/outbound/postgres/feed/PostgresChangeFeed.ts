@@ -62,7 +62,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
   yield* Effect.forkScoped(Effect.repeat(observePause, Schedule.spaced(pauseCheckInterval)))
   const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
   /** True if the current notifier sent a heartbeat while the feed was down, and no heartbeat has arrived since. */
-  let isDeaf = false
+  let missesNotifications = false
 
   const stateLog = makeStateLog(
     { failed: "Change feed down; caching disabled", restored: "Change feed restored; caching enabled" },
@@ -71,7 +71,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
 
   const onHeartbeat = (sentAt: ClockReading): Effect.Effect<void> => {
     state.recordContact(sentAt)
-    isDeaf = false
+    missesNotifications = false
     return stateLog.up
   }
 
@@ -95,7 +95,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
       return notifier.query(sendNotification, [channel, payload], false)
     }).pipe(
       Effect.tap(({ rows }) => {
-        if (!checkIsUp(state)) isDeaf = true
+        if (!checkIsUp(state)) missesNotifications = true
         return server.confirm(rows[0])
       }),
       Effect.repeat(Schedule.spaced(heartbeatInterval))
@@ -114,7 +114,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     const disconnect = Scope.close(connections, Exit.void)
     yield* Effect.forkScoped(disconnectWhenDown(disconnect))
     const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
-    isDeaf = false
+    missesNotifications = false
     const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(server.config)], {
       concurrency: 2
     })
@@ -132,7 +132,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
 
   yield* Effect.scoped(listen).pipe(
     // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
-    Effect.catchCause(() => stateLog.down(isDeaf ? noNotification : undefined)),
+    Effect.catchCause(() => stateLog.down(missesNotifications ? noNotification : undefined)),
     Effect.andThen(Effect.sleep(reconnectDelay)),
     Effect.forever,
     Effect.forkScoped
