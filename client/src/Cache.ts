@@ -91,7 +91,7 @@ export class Cache {
         }
       }
       // After the first failure, a caller without a cached text sends a second request immediately, because the outage
-      // may be short. After further failures, the caller gets the last error until the pause ends.
+      // can be short. After further failures, the caller gets the last error until the pause ends.
       if (isPaused && failure.count) throw failure.error
     }
     return this.#awaitShared(target, settings, rejections, load)
@@ -121,7 +121,7 @@ export class Cache {
           const entry = await withLimits({ signal }, () => read.entry)
           const age = getElapsed(entry.info.confirmedAt, calledAt)
           if (age <= this.#maxAge) return entry
-          // A joined request started before this call, so a new request may return a younger text.
+          // A joined request started before this call, so a new request can return a younger text.
           if (!isJoined)
             throw new ServiceUnavailableError({
               status: 503,
@@ -181,7 +181,7 @@ export class Cache {
       }
       throw error
     })
-    // Timers stop while the machine is suspended, so the response may be older than the timeout.
+    // Timers stop while the machine is suspended, so the response can be older than the timeout.
     if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
       throw toTimeoutError(settings.timeout)
     }

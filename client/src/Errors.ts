@@ -108,7 +108,7 @@ export class InvalidResponseError extends makeErrorClass("InvalidResponseError",
 /**
  * The connection failed before a complete response arrived, for example because the host is unknown, refused the
  * connection or reset the connection. The message includes the messages of the underlying errors. `cause` is not set,
- * because an underlying error may contain the API key.
+ * because an underlying error can contain the API key.
  */
 export class ConnectionError extends makeErrorClass("ConnectionError", PromptClientError) {}
 

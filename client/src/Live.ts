@@ -140,7 +140,7 @@ export class LivePrompts implements Live {
     const { signal } = page.controller
     // The wait is less than `ttl`, so that the texts stay current.
     const wait = Math.min(Math.floor(limits.ttl / 1_200) || 1, 50)
-    // Many clients may lose their requests at one moment. Random pauses spread the next requests over one wait.
+    // Many clients can lose their requests at one moment. Random pauses spread the next requests over one wait.
     const pauseAtRandom = () => wait * 1_000 * Math.random()
     let isPolling = false
     let error: unknown
@@ -160,7 +160,7 @@ export class LivePrompts implements Live {
         const request = { ...settings, signal, isBackground }
         const { text, info } = await transport.send(target, request, isResolvedPage, previous)
         signal.throwIfAborted()
-        // Timers stop while the machine is suspended, so the response may have arrived after the timeout.
+        // Timers stop while the machine is suspended, so the response can arrive after the timeout.
         if (getElapsed(sentAt) > settings.timeout) throw toTimeoutError(settings.timeout)
         if (text) this.#update(page, JSON.parse(text), info)
         page.info = last ? { ...info, confirmedAt: subtract(readClocks(), info.age) } : info
@@ -172,7 +172,7 @@ export class LivePrompts implements Live {
         }
       } catch (cause) {
         if (signal.aborted) return
-        // The response or its request is too large, so a smaller page may succeed.
+        // The response or its request is too large, so a smaller page can succeed.
         if ([414, 422, 431].includes(getStatus(cause)!) && this.#size > 1) {
           this.#size = Math.ceil(this.#size / 2)
           this.#truncate(0)

@@ -145,7 +145,7 @@ export const toSettings = (options: CallOptions = {}, defaults: CallSettings): C
   return { timeout: readInteger("timeout", 1), maxRetries: readInteger("maxRetries", 0), headers, signal }
 }
 
-/** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */
+/** Returns the URL without trailing slashes. The error does not repeat the URL, which can contain credentials. */
 const normalizeBaseUrl = (baseUrl: string): string => {
   if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")

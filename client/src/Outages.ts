@@ -3,7 +3,7 @@ import { ConnectionError, type ErrorResponse, type PromptClientError, TimeoutErr
 /** Returns the HTTP status of an error, or `undefined` if there was no response. */
 export const getStatus = (error: unknown): number | undefined => (error as Partial<ErrorResponse>).status
 
-/** Returns true if a response has a status after which the same request may succeed later. */
+/** Returns true if a response has a status after which the same request can succeed later. */
 export const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**

@@ -114,7 +114,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         // The YAML parser is loaded only for files, because an embedder's single-file bundle cannot contain the parser.
         const { parseFiles } = yield* Effect.promise(() => import("./transfer/PromptFile.ts"))
         const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
-        // The files are parsed before the edit, because the store holds a lock during an edit and may repeat the edit.
+        // The files are parsed before the edit, because the store holds a lock during an edit and can repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
         // `planImport` makes ids without running an effect, so `newId` is a synchronous function.
         const planOptions = { ...options, now: yield* now, newId: uuidV7Unsafe }

@@ -129,7 +129,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       if (!hasStarted) return yield* Effect.fail(Unavailable)
       const hash = hashApiKey(key)
       const record = yield* keys.find(hash)
-      // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
+      // Read the clock after the lookup, because the lookup can take long and the key can expire meanwhile.
       const now = yield* Clock.currentTimeMillis
       const workspace = yield* Effect.fromResult(authorize(record, now))
       if (mustCount()) yield* consumeQuota(record.id, now)

@@ -45,7 +45,7 @@ export interface ContentEdit {
   readonly importedStates?: ReadonlyArray<ImportedState> | undefined
 }
 
-/** Returns true if an edit changes no content; the edit may still replace the recorded states. */
+/** Returns true if an edit changes no content; the edit can still replace the recorded states. */
 export const isEmptyEdit = ({ importedStates: _, ...changes }: ContentEdit): boolean =>
   Object.values(changes).flat().length === 0
 

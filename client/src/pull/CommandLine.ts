@@ -53,7 +53,7 @@ const flags = {
   frozen: { type: "boolean" }
 } as const
 
-/** Parses flags. The message of an error must not contain a value, because the value may be a misplaced API key. */
+/** Parses flags. The message of an error must not contain a value, because the value can be a misplaced API key. */
 const parseFlags = (args: Array<string>) => {
   try {
     const { values, positionals } = parseArgs({ args, options: flags, allowPositionals: true })
@@ -69,7 +69,7 @@ const parseFlags = (args: Array<string>) => {
 
 /**
  * Parses the arguments after the program's name. Returns `undefined` if the arguments ask for help. Throws a
- * `CommandError` if they are invalid. The message never contains a value, because the value may be a misplaced API key.
+ * `CommandError` if they are invalid. The message never contains a value, because the value can be a misplaced API key.
  */
 export const parseCommandLine = (args: ReadonlyArray<string>): PullOptions | undefined => {
   const [command, ...others] = args

@@ -74,7 +74,7 @@ export const withLimits = <A>(
     }
     const onAbort = () => {
       const cause = signal!.reason
-      // The signal may belong to an enclosing `withLimits` whose timeout has expired.
+      // The signal can belong to an enclosing `withLimits` whose timeout has expired.
       fail(cause instanceof TimeoutError ? cause : new AbortError("The call was aborted", { cause }))
     }
     const timer = timeout === undefined ? undefined : setTimeout(() => fail(toTimeoutError(timeout)), timeout)

@@ -250,7 +250,7 @@ export class Transport {
     }
   }
 
-  /** Removes the API key, which a response or an error message may repeat. */
+  /** Removes the API key, which a response or an error message can repeat. */
   #redact(text: string): string {
     return text.replaceAll(this.#options.apiKey, "[API key]")
   }

@@ -53,7 +53,7 @@ export class FeedState implements Feed {
     this.#notify(workspace as WorkspaceId)
   }
 
-  /** Records that all workspaces may have changed. */
+  /** Marks all workspaces as changed. */
   invalidateAll(): void {
     this.revisions.clear()
     this.globalRevision = ++this.latestRevision

@@ -156,7 +156,7 @@ interface CacheEntry<Value> extends FairEntry {
  * 2. The cache stores the result only if its workspace has not changed since that revision.
  * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
  * 4. If a result contradicts the cached value of its key, the cache deletes all values of the workspace. Neither value
- *    is known to be newer: the feed may be late, and reads can reach the database out of order.
+ *    is known to be newer: the feed can be late, and reads can reach the database out of order.
  *
  * Only `findLastKnown` returns known entries of any age, for responses during an outage of the database (`Outage`).
  */
@@ -209,7 +209,7 @@ export class RevisionedCache<Value> {
 
   /**
    * Passes the cached value of a key to `read`, and returns the result. Returns `undefined` if there is no value, or if
-   * the workspace changed while `read` ran, because the result may then be newer than the value.
+   * the workspace changed while `read` ran, because the result can then be newer than the value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
@@ -244,7 +244,7 @@ export class RevisionedCache<Value> {
         const revision = revisionOf(this.#feed, cacheable.workspace)
         const isCurrent =
           checkIsUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
-        // A result that is not stored may be newer than in-flight results, so no in-flight read stores its result.
+        // A result that is not stored can be newer than in-flight results, so no in-flight read stores its result.
         if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
         // A value that `read` took from this cache keeps its age.
         else if (this.peek(key) !== cacheable.value)

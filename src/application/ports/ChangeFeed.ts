@@ -12,11 +12,11 @@ export interface ClockReading {
 
 /**
  * The maximum time between two observations of a running process, in milliseconds. If the time is longer, the process
- * has paused, and may have missed changes.
+ * has paused, and possibly missed changes.
  */
 export const minPauseMs = 500
 
-/** Receives the workspace whose revision has increased, or `undefined` if several workspaces may have changed. */
+/** Receives the workspace whose revision has increased, or `undefined` if all workspaces count as changed. */
 export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 
 /**
@@ -50,7 +50,7 @@ export class ChangeFeed extends Context.Service<
      * it treats every workspace as changed, so no earlier revision is current.
      */
     readonly lastContact: ClockReading | undefined
-    /** Returns true if the process has paused since the last contact. The feed may have missed changes in the pause. */
+    /** Returns true if the process has paused since the last contact. The feed possibly missed changes in the pause. */
     readonly checkHasPaused: () => boolean
     /** Adds a listener that is called after each change of a revision, and with `undefined` when the feed goes down. */
     readonly onChange: (listener: ChangeListener) => void

@@ -7,7 +7,7 @@ import type { Unavailable } from "./Unavailable.ts"
 export class KeyStore extends Context.Service<
   KeyStore,
   {
-    /** Finds a key with its owner and workspace. The key may be revoked, expired or without a workspace. */
+    /** Finds a key with its owner and workspace. The key can be revoked, expired or without a workspace. */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
      * Records that a key was used at `now` (milliseconds since the epoch). A process calls this method at most once per

@@ -14,7 +14,7 @@ export class RateLimiter extends Context.Service<
   {
     /**
      * Returns true if this process knows that the scope has reached `limit` in the minute of `now`. Does no I/O. If
-     * other instances also count a key, this process may learn late that the key has reached `limit`.
+     * other instances also count a key, this process can learn late that the key has reached `limit`.
      */
     readonly isExhausted: (scope: CountScope, limit: number, now: number) => boolean
     /** Counts one request in the minute of `now` and returns true, or returns false if the count is at `limit`. */

@@ -1,6 +1,6 @@
 import * as Predicate from "effect/Predicate"
 
-/** The failure of a port whose backend cannot be reached or did not respond in time. A retry may succeed. */
+/** The failure of a port whose backend cannot be reached or did not respond in time. A retry can succeed. */
 export const Unavailable = { _tag: "Unavailable" } as const
 export type Unavailable = typeof Unavailable
 

@@ -156,7 +156,7 @@ export class WorkspaceStore extends Context.Service<
       owner: { readonly email: string; readonly newUserId: UserId },
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
-    /** Revokes a key, which may have no workspace, and returns the key. An earlier revocation keeps its time. */
+    /** Revokes a key, which can be without a workspace, and returns the key. An earlier revocation keeps its time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames

@@ -67,8 +67,8 @@ type Parsed<A> = Result.Result<A, ReadonlyArray<Problem>>
 
 /**
  * Splits a text into consecutive parts. `mark` is the byte order mark, if there is one. Without front matter, `opening`
- * is undefined. If the first line ends with CRLF, converts all line endings to LF before the split, because Git may have
- * converted LF to CRLF.
+ * is undefined. If the first line ends with CRLF, converts all line endings to LF before the split, because Git can
+ * convert LF to CRLF.
  */
 export const splitText = (text: string) => {
   const hasWindowsLineEndings = /^[^\n]*\r\n/.test(text)
