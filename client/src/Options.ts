@@ -37,7 +37,7 @@ export interface CacheOptions {
   readonly ttl?: number | undefined
   /**
    * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
-   * returned immediately and refreshed in the background. Reads thus survive an outage of this length.
+   * returned immediately and refreshed in the background. So reads survive an outage of this length.
    */
   readonly maxStale?: number | undefined
   /** Maximum number of cached results; the least recently used result is evicted first. Default: 1,000. */

@@ -206,7 +206,7 @@ export class FakeService {
     return { body: { data }, headers: { "prompt-version": String(prompt.version) } }
   }
 
-  /** Returns resolved prompts: the prompts that the query names, or else a page of the list. */
+  /** Returns the resolved prompts that the query names. If the query names no prompt, returns a page of the list. */
   #replyResolved(query: URLSearchParams): Reply {
     const named = query.getAll("prompt").flatMap((name) => {
       const prompt = this.#find(name)

@@ -14,7 +14,7 @@ export interface PromptInterface {
   readonly id: string
   readonly name: string
   readonly type: PromptType
-  /** The slots of the resolved content, which applications fill. */
+  /** The slots that applications fill in the resolved content. */
   readonly slots: ReadonlyArray<string>
   /** The path of the file; empty if there is no file. */
   readonly path: string

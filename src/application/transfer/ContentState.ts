@@ -32,6 +32,6 @@ export type ContentState = PromptState | FragmentState
 
 export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
 
-/** Returns the content of a prompt or fragment, which is the body of its file. */
+/** Returns the content of a prompt or fragment: the body of its file. */
 export const getContent = (state: ContentState): string =>
   state.kind === "prompt" ? state.current_content : state.content
