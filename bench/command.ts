@@ -9,7 +9,9 @@ export const root = join(import.meta.dirname, "..")
 /** The program that `npm run build:program` builds. */
 export const program = join(root, "dist/main.js")
 
-/** Returns the current or the peak resident memory of a process in MiB; 0 once the process has exited. Linux only. */
+/**
+ * Returns the resident memory of a process, current or peak, in MiB. Returns 0 once the process has exited. Linux only.
+ */
 export const readMemoryMiB = (pid: number, field: "VmRSS" | "VmHWM"): number => {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8")
@@ -19,7 +21,7 @@ export const readMemoryMiB = (pid: number, field: "VmRSS" | "VmHWM"): number => 
   }
 }
 
-/** Runs the program with arguments. Returns the duration in milliseconds and the peak memory in MiB. */
+/** Runs the program with arguments. Returns how long the program ran, in milliseconds, and its peak memory in MiB. */
 export const runCommand = async (args: ReadonlyArray<string>, databaseUrl: string) => {
   const started = performance.now()
   const child = spawn(process.execPath, [program, ...args], {

@@ -54,8 +54,8 @@ const toComparable = ({ status, headers, body }: HttpResponse) => ({
 })
 
 /**
- * Sends the first, the middle and the last request. Throws unless the service responds with the expected status and
- * exactly like the Fastify baseline.
+ * Sends the first, the middle and the last request of a stream. Throws unless the service responds with the expected
+ * status and exactly like the Fastify baseline.
  */
 export const assertSameAsBaseline = async (
   harness: Harness,
@@ -102,7 +102,7 @@ const cpuTime: Comparison = {
 export const p50 = compareLatency(0.5)
 export const p99 = compareLatency(0.99)
 
-/** Divides the values of the service by those of a baseline. */
+/** Returns the values of the service, divided by the values of a baseline in the same rounds. */
 export const toRatios = (
   title: string,
   goal: Goal,
@@ -121,7 +121,7 @@ export const toRatios = (
 // ---- compared with the bare server
 
 /**
- * Measures the same requests on a server and on the bare server, which sends one of the server's responses every time.
+ * Sends the same requests to a server and to the bare server. The bare server always sends one response of that server.
  */
 export const compareWithBare = async (
   harness: Harness,

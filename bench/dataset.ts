@@ -38,7 +38,7 @@ const idPrefix = ({ number }: Workspace, kind: Kind): string =>
 export const makeId = (workspace: Workspace, kind: Kind, index: number): string =>
   idPrefix(workspace, kind) + index.toString(16).padStart(12, "0")
 
-/** Returns how many prompts the list contains. */
+/** Returns how many prompts the list of a workspace contains. */
 export const countListed = ({ prompts }: Workspace): number => prompts - Math.floor(prompts / 50)
 
 /**
@@ -99,9 +99,8 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
 }
 
 /**
- * Runs statements that insert rows, without triggers and foreign key checks, because the rows are correct by
- * construction. The triggers would also write the prompts several times, so that their table would become several times
- * as large.
+ * Inserts rows without triggers and foreign key checks. The rows need no checks, and triggers that write each prompt
+ * several times would make the table of prompts several times as large.
  */
 const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): Promise<void> => {
   await sql.begin(async (transaction) => {
@@ -146,7 +145,7 @@ export const createDataset = async (serverUrl: string) => {
     url: url.href,
     sql,
     server: `PostgreSQL ${version!.server_version}`,
-    /** Fills a workspace. A further call for the same workspace only waits until the workspace is filled. */
+    /** Fills a workspace. Later calls only wait until the first call has filled the workspace. */
     load: (workspace: Workspace): Promise<void> => {
       const loading = loaded.get(workspace) ?? insertRows(sql, makeStatements(workspace))
       loaded.set(workspace, loading)

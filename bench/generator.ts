@@ -1,6 +1,7 @@
 /**
- * The worker thread of the load generator. Keep-alive connections on raw sockets have one request in flight each. The
- * thread parses only the status and the length of a response, so it needs less CPU time than the cheapest server.
+ * The worker thread of the load generator. Each of its connections is a raw keep-alive socket with one request in
+ * flight. The thread parses only the status and the length of a response, so it needs less CPU time than the cheapest
+ * server.
  */
 import { connect, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
@@ -45,7 +46,7 @@ interface Run {
   readonly until: number
 }
 
-/** Runs one stream over its connections until `until`, or until the stream has sent its `maxRequests`. */
+/** Sends the requests of one stream until the time `until`, or until the stream has sent its `maxRequests`. */
 const runStream = (
   stream: Stream,
   nextRequest: () => PreparedRequest,
@@ -65,7 +66,9 @@ const runStream = (
     new Promise((resolve) => {
       let sentAt = 0
       let expected = ""
-      /** The number of missing bytes of the current response, or -1 while its head is incomplete. */
+      /**
+       * The number of bytes of the response that have not arrived, or -1 while the head of the response is incomplete.
+       */
       let remaining = -1
       let head = Buffer.alloc(0)
 

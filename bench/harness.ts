@@ -2,7 +2,7 @@ import type { Dataset } from "./dataset.ts"
 import { type Generator, type LoadResult, median, quantile, type Stream } from "./load.ts"
 import { type ServerProcess, type Start, startServer } from "./processes.ts"
 
-/** How long and how often scenarios measure. */
+/** The lengths and the numbers of the measurements of a scenario. */
 export interface Scale {
   /** The seconds of one round against one server. */
   readonly seconds: number
@@ -42,7 +42,7 @@ export const makeHarness = (parts: {
     ...parts,
     /** Starts a server that `close` stops if it still runs. */
     start,
-    /** Returns the server with a name, which several scenarios share. The first call starts the server. */
+    /** Returns the server with this name, for scenarios that share a server. The first call starts the server. */
     shared: (name: string, options: () => Promise<Start>): Promise<ServerProcess> => {
       const server = byName.get(name) ?? options().then(start)
       byName.set(name, server)
@@ -66,15 +66,15 @@ export interface Rounds {
   readonly b: ReadonlyArray<RoundResult>
 }
 
-/** One side of a comparison. `streams` returns the requests of a round, counted from 0. */
+/** One side of a comparison. `streams` returns the requests of a round. Rounds are counted from 0. */
 interface Side {
   readonly server: Pick<ServerProcess, "port" | "cpuTime">
   readonly streams: (round: number) => ReadonlyArray<Stream>
-  /** Returns the requests of a round of the warm-up, counted from 0. */
+  /** Returns the requests of a round of the warm-up. Rounds of the warm-up are counted from 0. */
   readonly warmUp: (round: number) => ReadonlyArray<Stream>
 }
 
-/** Maximum number of rounds of a warm-up. On a slow machine, V8 takes up to 15 s to optimize the code of a server. */
+/** The maximum number of rounds of a warm-up. On a slow machine, V8 optimizes the code of a server for up to 15 s. */
 const maxWarmUpRounds = 15
 
 /** A rate is steady once the best rates of two successive groups of three rounds differ by at most this share. */
@@ -140,9 +140,7 @@ export const ratios = ({ a, b }: Rounds, metric: Metric): ReadonlyArray<number> 
 
 const busy: Metric = (result) => result.busy
 
-/**
- * Returns the medians of both sides. For the share of time in which the generator was busy, returns the greater median.
- */
+/** Returns the medians of both sides, and the greater median of the share of time in which the generator was busy. */
 export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream: number) => {
   const reduce = (results: ReadonlyArray<RoundResult>, metric: Metric) => median(results.map(metric))
   const [nameA, nameB] = names

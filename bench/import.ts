@@ -44,7 +44,7 @@ const generateArchive = () => {
   return archive({ tags, fragments, prompts })
 }
 
-/** The tables that an import writes, each after the tables that it refers to. */
+/** The tables that an import writes. Each table follows the tables to which its foreign keys refer. */
 const tables = [
   ...["workspaces", "users", "api_keys", "folders", "tags", "fragments", "prompts"],
   ...["prompt_fragments", "prompt_versions", "prompt_tags"]

@@ -15,7 +15,7 @@ const [applications, clientsPerApplication] = [100, 10]
 const clientCount = applications * clientsPerApplication
 /** The pause between changes, in milliseconds. After a change, the service checks the requests of all applications. */
 const pauseMs = 250
-/** The time in which every client must notice a change, in milliseconds. A client that cannot wait reads every 30 s. */
+/** How soon every client must notice a change, in milliseconds. A client that does not wait reads every 30 s. */
 const timeoutMs = 60_000
 
 /** Returns the numbers of an application's prompts. Only these two prompts use the fragment `5 * application + 4`. */
@@ -54,7 +54,7 @@ const connectClients = async (port: number, onText: (text: string) => void, onRe
       return connectClient(index % applications)
     })
   )
-  // After this time, all clients wait for a change.
+  // By the end of this pause, all clients wait for a change.
   await setTimeout(2_000)
   return {
     /** Returns how many waits the service ended early with a 304. The client pauses after such a 304. */
@@ -77,7 +77,7 @@ const live: Scenario = {
     const notice = () => noticedAt.push(performance.now())
     const clients = await connectClients(port, (text) => text.includes(marker) && notice(), notice)
 
-    /** Makes a change that `count` clients notice. Returns the time from the commit to each notice, in milliseconds. */
+    /** Makes a change that `count` clients notice. Returns how long each client took, in milliseconds. */
     const measureChange = async (count: number, change: () => PromiseLike<unknown>) => {
       await setTimeout(pauseMs)
       noticedAt = []

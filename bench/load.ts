@@ -20,7 +20,10 @@ export interface Stream {
   /** A further status, which at most two responses of a run may have. */
   readonly alsoAllowed?: number
   readonly maxRequests?: number
-  /** The requests per second of all connections together. The default is as many as the server can handle. */
+  /**
+   * The requests per second of all connections together. By default, the stream sends as many requests as the server can
+   * handle.
+   */
   readonly rate?: number
 }
 
@@ -39,7 +42,7 @@ export interface StreamResult {
   readonly perSecond: number
   /** The latency of each response in milliseconds, in the order received. */
   readonly latencies: Float64Array
-  /** The number of responses by status, only those with an unexpected status. */
+  /** The number of responses with each unexpected status. */
   readonly unexpected: Readonly<Record<string, number>>
   /** The number of connections that failed. */
   readonly faults: number

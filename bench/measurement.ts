@@ -1,16 +1,16 @@
 import { median } from "./load.ts"
 
-/** The bound that a measurement must meet and the value it aims for. */
+/** The bound that a measurement must meet, and the better value that the project aims for. */
 export interface Goal {
   readonly rule: "at least" | "at most"
   readonly bound: number
   readonly aim: number
 }
 
-/** One measurement of a scenario. A measurement without a goal is for information. */
+/** One measurement of a scenario. A measurement without a goal is only informative. */
 export interface Measurement {
   readonly title: string
-  /** The unit of the samples. `of bare` means divided by the value of the bare server in the same round. */
+  /** The unit of the samples. With `of bare`, each sample is divided by the bare server's value in the same round. */
   readonly unit: string
   readonly goal?: Goal
   readonly samples: ReadonlyArray<number>
@@ -26,7 +26,7 @@ type Verdict = "aim" | "met" | "MISSED" | "FAULT" | ""
 export interface ReportRow extends Measurement {
   readonly group: string
   readonly verdict: Verdict
-  /** The median of the samples. `min` and `max` are the extreme samples. All are null without samples. */
+  /** The median of the samples. `min` and `max` are the extreme samples. All three are null if there are no samples. */
   readonly measured: number | null
   readonly min: number | null
   readonly max: number | null

@@ -1,11 +1,11 @@
 /**
  * Measures how requests for the largest values of one tenant delay the reads of another tenant. The first tenant sends
  * 90 requests at the same time. The second tenant sends two reads every 10 ms, one of them cached. The kind
- * `small prompts` is for comparison; every other kind of value has the largest size that the database accepts.
+ * `small prompts` is for comparison. Every other kind of value has the largest size that the database accepts.
  *
- * Exits with 1 unless a cached read takes at most 250 ms and an uncached read at most 500 ms. The process must also have
- * at most 400 MiB and, after a minute without requests, at most 60 MiB more than at its start. Every response to the
- * second tenant must be 200, and no log line may report an outage. Takes five minutes and needs PostgreSQL.
+ * Exits with 1 unless a cached read takes at most 250 ms and an uncached read at most 500 ms. The service must use at
+ * most 400 MiB of memory and, after a minute without requests, at most 60 MiB more than at its start. Every response to
+ * the second tenant must be 200, and no log line may report an outage. Takes five minutes and needs PostgreSQL.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/neighbors.ts [PART OF A KIND'S NAME]
  */
@@ -35,7 +35,9 @@ try {
   const pid = service.process.pid!
   const start = readMemoryMiB(pid, "VmRSS")
   let requests = 0
-  /** Reads the small prompt for some time, and returns the latency of the slowest cached and uncached read. */
+  /**
+   * Reads the small prompt for some seconds. Returns the latencies of the slowest cached and the slowest uncached read.
+   */
   const readSmall = async (seconds: number) => {
     const uncached = Array.from({ length: 100 * seconds }, () => `${small.path}?uncached=${requests++}`)
     const streams = [[small.path], uncached].map((targets) => ({

@@ -25,7 +25,7 @@ export interface Start {
   readonly program: keyof typeof programs
   readonly env: Readonly<Record<string, string>>
   readonly stdin?: string
-  /** A request, and the status of its response when the server is ready. */
+  /** A request, and the status with which the server responds to the request once it is ready. */
   readonly probe: { readonly target: string; readonly key: string; readonly expect: number }
 }
 

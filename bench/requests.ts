@@ -72,18 +72,18 @@ interface RoundStreams {
   readonly warmUp: (round: number) => ReadonlyArray<Stream>
 }
 
-/** The number of calls of `splitByRound`. */
+/** How often `splitByRound` was called. */
 let splits = 0
 
-/** Adds a parameter that the API ignores. Its value is new for each round, so no cached response matches a target. */
+/** Adds a parameter that the API ignores. Each round has a new value, so that no cached response matches a target. */
 const addUnusedParameter = (target: string, value: string): string =>
   `${target}${target.includes("?") ? "&" : "?"}unused=${value}`
 
 /**
  * Splits requests into separate groups, one for each round. With `keys`, the warm-up has another group. Without `keys`,
  * the rounds of the warm-up read the rows of all rounds, so that PostgreSQL has these rows in memory before the first
- * round. The warm-up always uses 32 connections, so that V8 has compiled the servers' code, even in a scenario with one
- * connection.
+ * round. Even in a scenario with one connection, the warm-up uses 32 connections, so that V8 compiles the servers' code
+ * in time.
  */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
   const { targets, keys } = requests

@@ -12,7 +12,7 @@ import { formatRow, type Measurement, type ReportRow, toReportRow } from "./meas
 import { scaling } from "./scaling.ts"
 import { scenarios } from "./scenarios.ts"
 
-/** Groups that run only if `--only` names them. */
+/** The groups of scenarios that run only if `--only` names the group. */
 const optionalGroups = ["scale", "live"]
 const groups = [...new Set([...scenarios, ...scaling].map(({ group }) => group))]
 

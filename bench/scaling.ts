@@ -18,7 +18,7 @@ const withoutCache = (requests: Stream, count: number): Stream =>
   })
 
 const counts = [1, 2, 4]
-/** The requests per second to each process. These rates leave processors idle. */
+/** The requests per second to each process. At these rates, the processors are idle for a part of the time. */
 const steadyRates = { cached: 4_000, uncached: 300 }
 
 /** Compares the CPU time per request with several processes and with one process. */

@@ -1,6 +1,6 @@
 /**
- * Prints the text of a prompt, and for an hour prints the new text after each change. Edit the prompt in this time. In a
- * checkout, run `npm run build --workspace client` first.
+ * Prints the text of a prompt, and for an hour prints the new text after each change. Edit the prompt during this hour.
+ * In a checkout, run `npm run build --workspace client` first.
  *
  *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-live.ts
  */

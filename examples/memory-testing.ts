@@ -1,6 +1,5 @@
 /**
- * Tests code that calls the use cases. The tests run on the in-memory adapters. In a checkout, run `npm run build`
- * first.
+ * Tests code that calls the use cases, with the in-memory adapters. In a checkout, run `npm run build` first.
  *
  * npx node --test examples/memory-testing.ts
  */

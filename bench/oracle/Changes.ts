@@ -9,7 +9,7 @@ export type World = ReturnType<typeof makeWorld>
 
 const makeIds = (count: number): ReadonlyArray<string> => Array.from({ length: count }, () => randomUUID())
 
-/** Returns the ids of a world that no earlier run has used. */
+/** Returns new ids for a world. */
 export const makeWorld = () => ({
   workspaces: makeIds(3),
   users: makeIds(2),
@@ -103,7 +103,7 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
       [5, "restore all rows", ...restore(marker)],
       [3, `edit prompt ${p}`, editPrompts([prompt], marker)],
       [3, `edit fragment ${f}`, editFragments([fragment], marker)],
-      // The checker detects a mix of two snapshots.
+      // A response that mixes the states before and after this change is a violation.
       [
         4,
         `edit prompt ${p}, its bindings and all fragments`,

@@ -24,7 +24,7 @@ export interface Observation {
   readonly ageMs: number
   /** The status and the message with which the key was rejected. */
   readonly rejection: string | undefined
-  /** The parts of the content. A rejection has none. */
+  /** The parts of the content. A rejection has no parts. */
   readonly parts: Parts
 }
 
@@ -75,7 +75,7 @@ export const check = (
   observations: ReadonlyArray<Observation>,
   boundMs: number
 ): ReadonlyArray<Violation> => {
-  /** The oldest commit that each caller may still see, by process, target and fact. */
+  /** The oldest commit whose state each caller may still see, by process, target and fact. */
   const seen = new Map<string, number>()
   const violations: Array<Violation> = []
   for (const observation of observations) {

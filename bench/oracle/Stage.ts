@@ -36,9 +36,9 @@ const startInstance = Effect.fnUntraced(function* (
   return {
     name,
     url: service.url,
-    /** The proxy between the process and the database that the process reads. */
+    /** The proxy through which the process reads the database. */
     reads,
-    /** The proxy between the process and the database whose notifications the process receives. */
+    /** The proxy through which the process receives notifications of the database. */
     feed,
     /** Returns the name of the running process, or undefined while no process is running. */
     process: () => (generation === undefined ? undefined : `${name}, process ${generation}`),
@@ -58,7 +58,7 @@ export type Stage = Effect.Success<ReturnType<typeof startStage>>
 
 export interface StageOptions {
   readonly poolMode: PoolMode
-  /** How long an instance serves known responses while it cannot reach the database, such as "0 seconds". */
+  /** The maximum age of the responses that an instance serves during an outage of its database, such as "0 seconds". */
   readonly outageMaxAge: string
 }
 

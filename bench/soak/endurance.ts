@@ -1,4 +1,4 @@
-/** Sends requests during changes and faults. Memory and descriptors must not leak. Recovery takes at most 2 s. */
+/** Sends requests during changes and faults. The service must leak no memory or descriptors, and recover within 2 s. */
 import { readdirSync } from "node:fs"
 import { Agent } from "node:http"
 import { connect } from "node:net"
@@ -97,7 +97,7 @@ export const endurance = async (run: Run): Promise<void> => {
     }
   }
 
-  /** Changes the data that clients read, again and again. A change can fail during a fault of PostgreSQL. */
+  /** Repeatedly changes the data that clients read. A change can fail during a fault of PostgreSQL. */
   const changer = async () => {
     for (let i = 0; running; i++) {
       try {
@@ -144,7 +144,7 @@ export const endurance = async (run: Run): Promise<void> => {
         .then(() => Effect.runPromise(redis.thaw))
   }
 
-  /** The longest recovery after each disturbance, in milliseconds. */
+  /** The longest recovery after each kind of disturbance, in milliseconds. */
   const recoveries: Record<string, number> = {}
   const disturber = async () => {
     const names = Object.keys(disturbances)

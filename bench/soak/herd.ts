@@ -15,7 +15,7 @@ import { freePort } from "../../test/support/network/ports.ts"
 import { acquireService, type Run } from "./run.ts"
 
 const clientCount = 2_000
-/** How long a client returns a cached text without a request, and how often each application reads, in milliseconds. */
+/** How long a client returns a cached text without a request, and the pause between its reads, in milliseconds. */
 const [ttl, readInterval] = [30_000, 2_000]
 /**
  * The number of clients that share a key. In normal operation, these clients send less than half of the requests that
@@ -36,7 +36,7 @@ interface Exchange {
 
 const isSuccess = ({ status }: Exchange): boolean => status === 200 || status === 304
 
-/** Returns the highest number of exchanges that were sent within a window of this length, in milliseconds. */
+/** Returns the highest number of requests that were sent within `window` milliseconds. */
 const countPeak = (exchanges: ReadonlyArray<Exchange>, window: number): number => {
   const times = exchanges.map(({ sentAt }) => sentAt).toSorted((a, b) => a - b)
   let most = 0

@@ -20,7 +20,7 @@ import { acquireService, p99, type Run } from "./run.ts"
 const beforeOutageMs = 5_000
 /** The maximum ratio between the p99 of known reads in an outage and the p99 of a service with a database. */
 const maxRatio = 1.5
-/** How long a known read may wait for the database, in milliseconds: 250 and a reserve for a busy machine. */
+/** How long a known read may wait for the database, in milliseconds: 250 ms, and a reserve for a busy machine. */
 const maxDatabaseWaitMs = 300
 /** The number of clients that send known reads to each service. */
 const clientsPerService = 4
