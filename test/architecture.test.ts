@@ -21,12 +21,12 @@ const makeAdapterRules = (folder: string, mayImport: ReadonlyArray<string>) =>
   Object.fromEntries(readdirSync(join(root, folder)).map((adapter) => [`${folder}/${adapter}/**`, mayImport]))
 
 /**
- * Patterns of files, and the patterns of the files and packages that these files may import besides each other. If
- * several patterns match a file, only the last one applies.
+ * Maps a pattern of files to the patterns of the files and packages that these files may import. Files of one pattern
+ * may also import each other. If several patterns match a file, only the last pattern applies.
  *
  * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter
- * imports no other adapter, with two exceptions: the inbound adapters share the folder `contract`, and `mcp` is an endpoint
- * of `http`.
+ * imports no other adapter, with two exceptions: the inbound adapters share the folder `contract`, and `mcp` is an
+ * endpoint of `http`.
  */
 const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/*.ts": ["src/**", ...anyPackage],

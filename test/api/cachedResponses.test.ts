@@ -36,7 +36,7 @@ const makeUncachedAuthorization = () => authorization.replace("Bearer ", `Bearer
 
 const positiveIntUpTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
 
-/** Values of If-None-Match that match the ETag E. */
+/** Values of If-None-Match that match a response with the ETag E. */
 const matching = ["E", " E ", "W/E", '"x", E', '"a,b" ,W/E', '"x"\r\nIf-None-Match: E', "*"]
 
 /** A valid or invalid request to an endpoint. */
@@ -66,7 +66,9 @@ const toTarget = ({ id, resource, query, origin }: GeneratedRequest): string => 
 const toConditionLines = ({ ifNoneMatch }: GeneratedRequest, etag: string): ReadonlyArray<string> =>
   ifNoneMatch === undefined ? [] : [`If-None-Match: ${ifNoneMatch.replace("E", etag)}`]
 
-/** Returns the expected response. `plain` is the response to an unconditional GET of the same path and query. */
+/**
+ * Returns the response that a request must get. `plain` is the response to an unconditional GET of its path and query.
+ */
 const predict = (plain: HttpResponse, { method, ifNoneMatch = "" }: GeneratedRequest): HttpResponse =>
   plain.status === 200 && matching.includes(ifNoneMatch)
     ? { status: 304, headers: plain.headers.filter(([name]) => !name.startsWith("content-")), body: "" }
@@ -79,7 +81,7 @@ const toComparable = ({ status, headers, body }: HttpResponse, ...different: Rea
   headers: headers.filter(([name]) => !["x-request-id", "date", ...different].includes(name)).toSorted()
 })
 
-it("a 304 has the current version in Prompt-Version, even after a new version with the same text", async () => {
+it("a 304 states the current version in Prompt-Version, even if a new version has the same text", async () => {
   const first = await send(`${base}/resolved`, [authorization])
   const version = Number(getHeader(first, "prompt-version"))
   const condition = `If-None-Match: ${getHeader(first, "etag")}`
@@ -91,11 +93,11 @@ it("a 304 has the current version in Prompt-Version, even after a new version wi
   await expect.poll(read).toEqual([304, String(version + 1)])
 })
 
-/** The successful responses to the requests of the next test, with their requests. */
+/** The successful responses that the next test receives, with their requests. */
 const known: Array<readonly [response: HttpResponse, request: Parameters<typeof send>]> = []
 
 it.effect.prop(
-  "HEAD returns the headers of GET, a matching If-None-Match turns 200 into 304, and a repeated response differs only in Date and X-Request-Id",
+  "HEAD and a matching If-None-Match change a response only as HTTP requires, and a repeated response differs only in Date and X-Request-Id",
   { request: GeneratedRequest },
   ({ request }) =>
     Effect.promise(async () => {
@@ -119,7 +121,7 @@ it.effect.prop(
     })
 )
 
-it("only a request with the same bytes in the target and the Authorization header gets a cached response", async () => {
+it("a request gets a cached response only if its target and Authorization header equal those of an earlier GET byte by byte", async () => {
   await send(base, [authorization])
   const before = await countHits()
   const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
@@ -147,7 +149,7 @@ it("during a database outage, a cached response differs from the original only i
   const repeated: Array<number> = []
   for (const [fresh, request] of known) {
     const response = await send(...request)
-    // The cache has no response from before a reconnect of the change feed.
+    // A reconnect of the change feed empties the cache.
     if (response.status === 503) continue
     repeated.push(response.status)
     expect(toComparable(response, ...outageHeaders)).toEqual(toComparable(fresh, ...outageHeaders))

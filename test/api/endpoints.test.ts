@@ -38,7 +38,7 @@ it("GET /prompts/{id}/versions lists the summaries of all versions, highest numb
   }
 })
 
-/** Renames a column of each table that the lookup of a key does not read. */
+/** Renames a column in every table, except in the tables that the lookup of a key reads. */
 const renameContentColumns = (from: string, to: string): string =>
   `do $$ declare name text; begin
     for name in select table_name from information_schema.columns

@@ -46,7 +46,10 @@ const runWithinMinute = async (test: (service: ObservedService) => Promise<void>
   if (!(await attempt())) expect(await attempt()).toBe(true)
 }
 
-/** Expects a 429 that names this limit. All headers of the 429 must state the same time until the limit resets. */
+/**
+ * Expects a 429 response that states this rate limit. All headers of the 429 must state the same time until the limit
+ * resets.
+ */
 const expectRateLimited = (response: HttpResponse, scope: "key" | "process", limit: number): void => {
   const seconds = Number(getHeader(response, "retry-after"))
   expect(seconds).toBeGreaterThanOrEqual(1)
@@ -63,7 +66,7 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("a 429 and a metric name the exceeded rate limit, and a request with a rejected key counts against no limit", async () => {
+it("a 429 response and a metric both state which rate limit was exceeded, and a request with a rejected key counts against no limit", async () => {
   await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))

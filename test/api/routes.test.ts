@@ -64,7 +64,7 @@ it.each([
   ["the id of another workspace's prompt", other.archive.prompts[0]!.id],
   ["an id that no prompt has", newId()],
   ["an id without dashes", id.replaceAll("-", "")],
-  ["x", "x"]
+  ["an id that is not a UUID", "x"]
 ])(
   'for %s, the endpoint of a version returns 404 "Version not found", and the other endpoints with an id 404 "Prompt not found"',
   async (_, promptId) => {
@@ -81,7 +81,7 @@ it("GET /prompts/{id}/versions/{version} returns 404 for a number that no versio
     expectError(await api.send(`${prompt}/versions/${version}`, [authorization]), versionNotFound)
 })
 
-it("cookies, cross-site headers, Accept, Range and query parameters do not change the response with a prompt", async () => {
+it("cookies, cross-site headers, Accept, Range and query parameters do not change the response of GET /prompts/{id}", async () => {
   const plain = await api.send(prompt, [authorization])
   const response = await api.send(`${prompt}?page=0&per_page=x&type=`, [
     authorization,

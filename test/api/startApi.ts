@@ -48,7 +48,7 @@ export const makeDemoTenant = () => {
   return { key: plaintext, archive: { ...demoArchive, api_keys: [stored] } }
 }
 
-/** Starts a service with the demo workspace like `startApi`. Also returns the workspace and its only key. */
+/** Like `startApi`, with the demo workspace. Also returns the workspace and its only key. */
 export const startDemoApi = () => {
   const tenant = makeDemoTenant()
   return { ...startApi([tenant.archive]), ...tenant }

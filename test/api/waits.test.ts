@@ -33,7 +33,7 @@ const edit = async (): Promise<string> => {
 const get = (target: string = targets.getResolved, key: string = own.key.plaintext) =>
   read(toUrl(target), key)
 
-/** Reads a target, and sends a request that waits for a change of the target. */
+/** Reads a target, and then sends a request that waits until the target changes. */
 const wait = async (target: string = targets.getResolved, key: string = own.key.plaintext, wait?: number) =>
   sendWait(toUrl(target), key, (await get(target, key)).headers.etag, wait)
 
@@ -91,7 +91,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     expect((await response).status).toBe(401)
   })
 
-  it("shares one read with equal requests of its key, and frees its slot on a disconnect", async () => {
+  it("shares one key lookup with equal requests, and no longer counts against the limit of waits after its client disconnects", async () => {
     const sent = await Promise.all(Array.from({ length: 200 }, () => wait()))
     await expectHeld(200)
     const refused = { ...unchanged(), caching: ordinaryCaching }
@@ -133,7 +133,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     const received = text(socket)
     socket.write(waiting)
     await expectHeld(1)
-    // The service does not hold the first of these two requests, because the second request follows on its connection.
+    // The service holds only the second of these requests, because it holds only the last request of a connection.
     socket.write(waiting + waiting)
     await expectHeld(1)
     socket.write(rawRequest(targets.get, [authorize(own.key.plaintext)]))

@@ -32,15 +32,15 @@ it.each(documents)("the relative links in %s lead only to files and headings tha
   expect(broken).toEqual([])
 })
 
-/** The paths of all files and folders that version control can contain, and of the outputs that documents name. */
+/** The paths of all files and folders that git does not ignore, and of the outputs that documents name. */
 const paths = new Set([
   ...globSync("**", { cwd: root, exclude: ["**/node_modules", "**/dist", ".git", ".data"] }),
   ...["bench/results", "prompts.ts"]
 ])
 
 /**
- * Returns true if a name looks like the path of a source file or of a folder with source files. A path that begins
- * with `./` belongs to an application.
+ * Returns true if a name looks like the path of a source file or of a folder with source files. In the documents, a path
+ * that begins with `./` is a path of an application.
  */
 const isSourcePath = (name: string): boolean =>
   /^(?!\.\/)[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||

@@ -49,7 +49,7 @@ it("serve --demo prints how to issue a key if the embedded database has a worksp
   await expect
     .poll(() => service.output(), { timeout: 20_000 })
     .toMatch(/^To issue a key: npx node src\/main\.ts keys issue --workspace [0-9a-f-]{36} --user EMAIL$/m)
-  // A demo workspace would exist by now, because this service started before the service that created one.
+  // The service on PostgreSQL started first, so it would have created a demo workspace by now.
   expect(await database.sql("select from workspaces")).toEqual([])
 })
 

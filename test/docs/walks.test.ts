@@ -42,7 +42,7 @@ interface ScriptCoverage {
   readonly functions: ReadonlyArray<{ readonly ranges: ReadonlyArray<{ readonly count: number }> }>
 }
 
-/** Returns the files of `src` that have a function with at least `minCalls` calls in the counts that a process writes. */
+/** Returns the files of `src` with a function that a process called at least `minCalls` times, by its coverage files. */
 const listCalledFiles = async (
   minCalls: number,
   writeCounts: () => unknown
@@ -64,7 +64,7 @@ const listCalledFiles = async (
 }
 const countReads = () => listCalledFiles(reads, () => service.process.kill("SIGUSR2"))
 
-/** Reads a resolved prompt several times, one read after the other. The endpoint ignores the query. */
+/** Reads a resolved prompt `reads` times, one read after the other. The endpoint ignores the query. */
 const readResolved = async (makeQuery: () => string): Promise<void> => {
   for (let index = 0; index < reads; index++) {
     const url = `${service.url}/api/v1/prompts/${greeting.id}/resolved${makeQuery()}`

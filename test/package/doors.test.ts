@@ -19,7 +19,7 @@ describe("the modules that an entry point loads at its start", () => {
     inputs = metafile.inputs
   })
 
-  /** Returns the modules of `src` that an entry point loads. Ignores modules that it loads later with `import()`. */
+  /** Returns the modules of `src` that an entry point loads with static imports. */
   const listModules = (entry: string): ReadonlyArray<string> => {
     const found = new Set([entry])
     for (const path of found)
@@ -38,7 +38,7 @@ describe("the modules that an entry point loads at its start", () => {
     ).toEqual([])
   })
 
-  it("serve loads no module of MCP, Redis, the other commands or the embedded database before its configuration needs the module", () => {
+  it("serve loads no module of MCP, Redis, the other commands or the embedded database unless the configuration needs the module", () => {
     const optional =
       /mcp|[Rr]edis|\/cli\/(Commands\.ts|commands)|embedded\/|WorkspaceStore\.ts|Administration\.ts|ProcessMetrics/
     for (const entry of [commandLine, service])

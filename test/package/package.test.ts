@@ -110,7 +110,7 @@ it.each([lowestNode, highestNode])(
 )
 
 it.each(["esm", "cjs"] as const)(
-  "createPromptApi bundled by esbuild as %s serves requests from a folder without other files",
+  "a program that esbuild bundles with createPromptApi (%s) serves requests without any other file",
   async (format) => {
     const directory = makeTestDirectory("bundle-")
     const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")

@@ -37,8 +37,8 @@ it("a process has at most 4 connections to PostgreSQL after its start, and at mo
     })
   )
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
-  // PostgreSQL counts a connection only after its login. The service can open the last connection, for background
-  // writes, as late as its stop.
+  // PostgreSQL counts a connection only after its login. The service can open its last connection, for background
+  // writes, only when it stops.
   await expect.poll(countConnections).toBeGreaterThanOrEqual(max - 1)
   expect(await service.stop()).toBe(0)
   expect(listWarnings(service.output())).toEqual([])

@@ -7,7 +7,7 @@ import { responseHits } from "../support/services/metrics.ts"
 const tenant = makeTenant({ prompts: [prompt()] })
 const api = startApi([tenant.archive])
 
-it("the service rejects a key like a revoked key from the time of its expiry, even if responses to the key are cached", async () => {
+it("from the moment at which a key expires, the service rejects the key like a revoked key, even if responses to the key are cached", async () => {
   const end = Date.now() + 2_000
   await api.sql("update api_keys set expires_at = $1", [new Date(end).toISOString()])
   const before = await api.metric(responseHits)

@@ -17,7 +17,7 @@ const api = startApi([{ ...own.archive, api_keys: [own.key.stored, expelled.stor
   env: { MCP: "on" }
 })
 
-/** Returns a message that gets the prompt, padded to this many bytes. */
+/** Returns a `prompts/get` message of this many bytes. */
 const makeMessage = (bytes: number): string => {
   const message = (name: string) => {
     const params = { name: "greeting", arguments: { name } }
@@ -25,7 +25,7 @@ const makeMessage = (bytes: number): string => {
   }
   return message("x".repeat(bytes - message("").length))
 }
-/** Gets the prompt with a message of this many bytes. */
+/** Sends a `prompts/get` message of this many bytes. */
 const getWith = (plaintext: string, bytes = 200): Promise<RpcResponse> =>
   post(api.service(), makeMessage(bytes), { authorization: `Bearer ${plaintext}` })
 
@@ -81,7 +81,7 @@ it("a request whose body has 500,000 chunks of one byte gets 413, and calls of o
   expect((await getWith(ownKey, MiB - 1_000)).status).toBe(200)
 })
 
-it("a call with a malformed body gets 408 at once, and the call before it on the connection gets its result", async () => {
+it("a call with a malformed body gets 408 at once, and an earlier call on the same connection gets its result", async () => {
   expect(await ping(ownKey)).toBe(200)
   const malformed = `${makeHead(ownKey, "Transfer-Encoding: chunked")}x\r\n`
   const waiting = await open(ownKey, "Content-Length: 100", "{")

@@ -42,13 +42,13 @@ const waitForBytesOrEnd = (socket: Socket): Promise<void> =>
 const pipeline = (path: string, count: number): string =>
   `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(count)
 
-/** The path of a response that has 0.2 MB and needs neither a key nor the database. */
+/** The path of a document of 0.2 MB, which the service sends without a key and without the database. */
 const document = "/openapi.json"
 
 const stored = prompt()
 /**
- * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server hold. JSON needs 6 bytes
- * for each character of the prompt's content.
+ * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server hold. In JSON, each
+ * character of its content takes 6 bytes.
  */
 const largest = () => prompt({ current_content: "\u0001".repeat(1024 * 1024) })
 const [large, otherLarge] = [largest(), largest()]
@@ -66,13 +66,18 @@ const shortLimits = {
   keepAliveTimeout: 1_000
 }
 
-/** Starts the service with these limits. The service prints how many bytes each connection has read when it closes. */
+/**
+ * Starts the service with these limits. When a connection closes, the service prints how many bytes it has read from the
+ * connection.
+ */
 const start = (limits: Partial<ConnectionLimits> = {}) => {
   const env = { ...database.env, LIMITS: JSON.stringify(limits) }
   return startService(env, "/readyz", [], join(import.meta.dirname, "limitedService.ts"))
 }
 
-/** The states in which a client can leave its request, each with the bytes that the client has sent by then. */
+/**
+ * The states in which a client can abandon a request. Each function returns the bytes that the client has sent by then.
+ */
 const states: Readonly<Record<string, (line: string, lines: string) => string>> = {
   "before the head": () => "",
   "in the head": (line, lines) => `${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `,

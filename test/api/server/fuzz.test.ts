@@ -16,7 +16,7 @@ const Junk = Schema.Union([
   Schema.String.check(Schema.isPattern(/^[!-~]{0,12}$/)),
   Schema.String
 ])
-/** One of these texts in four of five cases, and otherwise a text of `Junk`. */
+/** Generates one of these texts in 80 % of all cases, and a text of `Junk` in 20 %. */
 const mostly = (...texts: ReadonlyArray<string>) => {
   const Usual = Schema.Literals(texts)
   return Schema.Union([Usual, Usual, Usual, Usual, Junk])
@@ -63,7 +63,7 @@ it.effect.prop(
   ({ request: { method, target, query, authorization, lines } }) =>
     Effect.promise(async () => {
       const pairs = query.map((pair) => pair.join("="))
-      // An empty line would end the request, and the bytes behind it could be an invalid request.
+      // An empty line would end the request, and the bytes after this line could be an invalid request.
       const headers = [`Authorization: ${authorization}`, ...lines].map(toBytes).filter((line) => line !== "")
       const whole = pairs.length === 0 ? target : `${target}?${pairs.join("&")}`
       const { status } = await api.send(toBytes(whole), headers, toBytes(method))

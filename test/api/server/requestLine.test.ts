@@ -28,8 +28,12 @@ it.each([
   ["with an unknown protocol", "GET / HTTX/1.1\r\nHost: a\r\n\r\n", badRequest],
   ["without Host", withHeaders(), badRequest],
   ["with two Host headers", withHeaders("Host: a", "Host: b"), badRequest],
-  ["with two lengths", withHeaders("Host: a", "Content-Length: 1", "Content-Length: 2"), badRequest],
-  ["with an unknown coding", withHeaders("Host: a", "Transfer-Encoding: gzip, chunked"), badRequest],
+  [
+    "with two Content-Length headers",
+    withHeaders("Host: a", "Content-Length: 1", "Content-Length: 2"),
+    badRequest
+  ],
+  ["with an unknown transfer coding", withHeaders("Host: a", "Transfer-Encoding: gzip, chunked"), badRequest],
   ["with a space in the name of a header", withHeaders("Host: a", "A b: c"), malformedHeader],
   [
     "with an API key of two lines",
@@ -78,6 +82,6 @@ it.each([
   ["a malformed body", `GET /docs ${head}Transfer-Encoding: chunked\r\n\r\nx\r\n`, [200]],
   ["a request behind an unread body", `POST /docs ${head}Content-Length: 4\r\n\r\nGET ${next}`, [405]],
   ["a request behind an upgrade", `GET /docs ${head}Connection: Upgrade\r\nUpgrade: b\r\n\r\n${next}`, [200]]
-])("the service closes a connection without a response to %s", async (_, request, statuses) => {
+])("the service sends no response to %s, and closes the connection", async (_, request, statuses) => {
   expect((await exchangeAll(port(), request)).map(({ status }) => status)).toEqual(statuses)
 })

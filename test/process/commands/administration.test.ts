@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const json = (...args: ReadonlyArray<string>) => runJson(args, env)
 const createWorkspace = (name: string) => json("workspaces", "create", "--name", name, "--tier", "solo")
-/** Waits until the service has applied a change, so that it responds with `status` to a key. */
+/** Waits until the service has applied a change and responds with `status` to a key. */
 const waitForStatus = (key: string, status: number) => {
   const headers = { authorization: `Bearer ${key}` }
   const readStatus = async () => (await fetch(`${service.url}/api/v1/prompts`, { headers })).status
@@ -25,7 +25,7 @@ const waitForStatus = (key: string, status: number) => {
 }
 
 const start = Date.now()
-/** Expects a time to be this many hours after a moment between the start of the tests and now. */
+/** Expects a time to be this many hours from now, counted from a moment during the tests. */
 const expectHoursFromNow = (text: string, hours: number) => {
   expect(text).toMatch(time)
   const moment = Date.parse(text) - hours * 60 * 60 * 1000
@@ -33,7 +33,7 @@ const expectHoursFromNow = (text: string, hours: number) => {
   expect(moment).toBeLessThanOrEqual(Date.now())
 }
 
-it("a running service applies the tiers, billing statuses, password resets and revocations that commands set", async () => {
+it("a running service applies a new tier, a new billing status, a password reset or a revocation as soon as a command has set it", async () => {
   const acme = await createWorkspace("Acme")
   const status = { tier: "solo", billing_status: "active" }
   expect(acme).toEqual({ id: expect.stringMatching(uuid), name: "Acme", ...status })

@@ -91,7 +91,7 @@ it("import --detailed-exitcode of an archive exits with 2 if there were changes 
 })
 
 it.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
-  "an import that %s interrupts changes nothing and can be repeated",
+  "an import changes nothing if %s interrupts it, and a second attempt succeeds",
   async (signal) => {
     const versions = () => Array.from({ length: 5 }, (_, index) => version(index + 1))
     const original = archive({
@@ -122,7 +122,7 @@ const text = JSON.stringify(archive({ workspace: workspace({ name: "Ä" }) }))
 it.each<readonly [string, string | Uint8Array]>([
   ["half an archive", text.slice(0, 100)],
   ["Latin-1", Buffer.from(text, "latin1")],
-  ["half a character", Buffer.from([...Buffer.from("{}"), 0xc3])]
+  ["an incomplete UTF-8 character", Buffer.from([...Buffer.from("{}"), 0xc3])]
 ])("import rejects a file that contains %s", async (_, content) => {
   const file = join(scratch, "invalid.json")
   writeFileSync(file, content)

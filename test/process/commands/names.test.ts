@@ -9,7 +9,7 @@ const { env, importArchive } = makeTestDatabase([acme, ...twins].map((workspace)
 
 const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
 
-it("a command finds a workspace by its id, its name or PROMPT_RETRIEVAL_WORKSPACE, unless the variable is empty", async () => {
+it("a command takes the id or the name of a workspace, and uses PROMPT_RETRIEVAL_WORKSPACE by default if the variable is not empty", async () => {
   const byId = await run(["export", "--workspace", acme.id.toUpperCase()], withDefault("Twin"))
   expect(byId).toMatchObject({ code: 0, stderr: "" })
   expect(JSON.parse(byId.stdout).workspace.id).toBe(acme.id)
@@ -42,7 +42,7 @@ it("workspaces create and workspaces rename warn if another workspace has the sa
   await run(["workspaces", "delete", id, "--yes"], env)
 })
 
-it("keys revoke and keys rotate find a key by its name among the keys that are neither revoked nor expired", async () => {
+it("keys revoke and keys rotate find a key by its name among the valid keys of the workspace", async () => {
   const [home, owner] = [workspace({ name: "Home" }), user()]
   const expired = key(home.id, owner, { name: "CI", expires_at: instant("2026-01-02T00:00:00.000Z") })
   const [one, other] = [key(home.id, owner, { name: "CI" }), key(home.id, owner, { name: "CI" })]

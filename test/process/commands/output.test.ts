@@ -45,7 +45,7 @@ it("a command exits with 1 if stdout is a file into which only a part of the out
   expect(readFileSync(file, "utf8")).toHaveLength(1_024)
 })
 
-it("if keys issue or keys rotate cannot print the new key, the error says how to revoke this key and when the replaced key ends", async () => {
+it("if keys issue or keys rotate cannot print the new key, the error says how to revoke this key and when the replaced key expires", async () => {
   const describeLost = (id: string) =>
     `${full}; key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
   const failed = await runOnFullDevice("keys", "issue", "--user", "ada@example.com", "--name", "CI")

@@ -56,7 +56,7 @@ it("prompts list shows every prompt of a workspace with more prompts than a page
   expect(await json("list", "--workspace", "Large")).toHaveLength(large.prompts.length)
 })
 
-it("prompts list fails with an error that names a possible timeout if its statement times out", async () => {
+it("if its statement times out, prompts list exits with 1 and prints that the database did not respond in time", async () => {
   const unlock = await lockTables(env.DATABASE_URL, "prompts")
   const result = await run(["prompts", "list"], env).finally(unlock)
   expect(result).toEqual(makeFailure("the database cannot be reached or did not respond in time"))
@@ -96,7 +96,7 @@ it("prompts resolve prints only the error if the resolved content is larger than
   expect(result).toEqual(makeFailure(message))
 })
 
-it("prompts diff compares two versions by line, or a version with the current content, even in a workspace of the Free tier", async () => {
+it("prompts diff compares two versions, or a version and the current content, line by line, even in a workspace of the Free tier", async () => {
   expect(await print("diff", "Support agent", "--from", "1", "--to", "2")).toBe(`--- version 1
 +++ version 2
 @@ -1 +1 @@

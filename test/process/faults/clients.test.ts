@@ -9,7 +9,7 @@ import { startService, unlimited } from "../../support/services/startService.ts"
 
 const { env } = makeTestDatabase()
 
-it("the service responds 408 to 500 clients that send no complete request, disconnects them, and does not delay other clients", async () => {
+it("500 clients that send no complete request get a 408 and are disconnected, and do not delay other clients", async () => {
   const service = await startService({ ...env, ...unlimited, LOG_LEVEL: "Warn" })
   const sockets = Array.from({ length: 500 }, () => connect(service.port, "127.0.0.1"))
   const closed = Promise.all(sockets.map(text))
@@ -21,7 +21,7 @@ it("the service responds 408 to 500 clients that send no complete request, disco
     for (const socket of sockets.slice(0, 20)) if (socket.writable) socket.write(value ?? "")
   }, 1_000)
   await expectBystandersUnaffected(service)
-  // The other clients got their responses first.
+  // The other clients have their responses before these clients get a 408.
   expect(sockets.filter(({ bytesRead }) => bytesRead > 0)).toEqual([])
   const responses = await closed
   clearInterval(dripping)

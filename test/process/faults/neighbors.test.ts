@@ -13,8 +13,8 @@ beforeAll(async () => {
   neighbors = await acquire(runNeighbors)
 })
 
-// A read that waits for longer than its deadline gets 503. `bench/neighbors.ts` measures the delay. Only the benchmark
-// expects a log without outages, because on a busy machine the service also reports a pause of its process as an outage.
+// A read that exceeds its deadline would get 503. `bench/neighbors.ts` measures the delay. Only this benchmark also
+// expects a log without outages, because on a busy machine the service logs a pause of its process as an outage.
 it.each(kinds)(
   "no read of a tenant fails while another tenant sends 90 concurrent requests for the largest values: $name",
   async (kind) => {

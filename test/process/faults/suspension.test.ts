@@ -13,7 +13,7 @@ afterAll(() => void api.service()?.process.kill("SIGCONT"))
 const readAll = (key: string) => Promise.all(paths.map((path) => read(api.service().url + path, key)))
 const readBoth = () => Promise.all([readAll(active.plaintext), readAll(second.plaintext)])
 
-// The change feed notices a pause of more than 3 s when the service resumes.
+// If the service was suspended for more than 3 s, its change feed is down when the service resumes.
 it.each([1, 4])(
   "after a suspension of %i s, a service returns neither an outdated prompt nor an outdated 304, and accepts no revoked key",
   async (seconds) => {
@@ -37,7 +37,7 @@ it.each([1, 4])(
     api.service().process.kill("SIGSTOP")
     await api.sql("update prompts set title = $1, current_content = $1", [title])
     await api.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
-    // These requests arrive while the service is suspended. All later requests arrive after it has resumed.
+    // These requests arrive while the service is suspended. All later requests arrive after the service has resumed.
     const pending = [readBoth()]
     await setTimeout(seconds * 1_000)
     api.service().process.kill("SIGCONT")
@@ -48,7 +48,7 @@ it.each([1, 4])(
     isLoaded = false
     await load
     const replies = await Promise.all(pending)
-    // After the service resumes, it may reject some of the queued requests with 503.
+    // After the service resumes, it can reject some of the queued requests with 503.
     const summarize = ({ status, body, headers }: Reply) =>
       status === 503
         ? "rejected"

@@ -10,7 +10,7 @@ import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { freePort } from "../../support/network/ports.ts"
 import { run, type Service, startService } from "../../support/services/startService.ts"
 
-/** JSON needs 6 bytes for each character of the prompt's content. */
+/** A prompt whose response has 6 MiB, because each character of its content takes 6 bytes in JSON. */
 const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })
 const { archive, key } = makeTenant({ prompts: [large] })
 const database = makeTestDatabase([archive])
@@ -22,7 +22,7 @@ const sendRequest = async (service: Service, path: string, agent = new Agent({ k
   return { status, connection: headers.connection }
 }
 
-/** Opens a connection and requests responses of 6 MiB each, which is more than the socket buffers can contain. */
+/** Opens a connection and requests responses of 6 MiB each. The socket buffers cannot contain one of these responses. */
 const requestLargeResponses = (service: Service, count: number) => {
   const request = `GET /api/v1/prompts/${large.id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key.plaintext}\r\n\r\n`
   const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(count)))
@@ -105,16 +105,16 @@ it("a service treats two signals within 250 ms as one signal, because Ctrl+C und
   expect(await service.stop()).toBe(0)
 })
 
-it("on SIGTERM, a service sends in-flight responses completely, disconnects clients that are still reading after 10 s, and exits with 0", async () => {
+it("on SIGTERM, a service sends in-flight responses completely, but disconnects clients that are still reading after 10 s, and exits with 0", async () => {
   const service = await start()
   const [fast, slow] = [requestLargeResponses(service, 2), requestLargeResponses(service, 8)]
   await Promise.all([once(fast, "readable"), once(slow, "readable")])
-  // After SIGTERM, the service closes a connection after the next response that it makes.
+  // The service must make all responses before SIGTERM, because afterwards it sends one last response per connection.
   const countResponses = () => service.output().split('"route":"/api/v1/prompts/:id"').length - 1
   await expect.poll(countResponses).toBe(10)
   const stopped = service.stop()
   await waitUntilRefusing(service)
-  // Reads about 2 MB/s of 50 MB in total.
+  // Reads about 2 MB/s. The responses have 50 MB in total.
   const reading = setInterval(() => slow.read(), 30)
   slow.on("close", () => clearInterval(reading)).on("error", () => {})
   expect((await text(fast)).length).toBeGreaterThan(12_000_000)
@@ -125,7 +125,7 @@ it("on SIGTERM, a service sends in-flight responses completely, disconnects clie
 it.each([
   ["PORT", "HOST and PORT"],
   ["METRICS_PORT", "METRICS_HOST and METRICS_PORT"]
-])("serve exits with 1 and one line if %s is in use", async (variable, names) => {
+])("serve exits with 1 and prints one line if the port in %s is in use", async (variable, names) => {
   const port = await freePort()
   const occupant = createServer().listen(port, "127.0.0.1")
   await once(occupant, "listening")
