@@ -140,7 +140,7 @@ export const compareIds = (a: { readonly id: string }, b: { readonly id: string 
 /** Returns the text of an archive's file, as an export writes it. */
 export const toArchiveText = (archive: Archive): string => [...writeArchive(archive)].join("")
 
-/** Gives the first items of each list of `content` the ids of the first items of `other`. */
+/** Returns `content` with the ids of `other` for the first `count` items of each list. */
 export const shareIds = <A extends Content>(content: A, other: Content, count: number): A => {
   const renamed = new Map<string, string>()
   for (const list of ["folders", "tags", "fragments", "prompts"] as const)
@@ -170,7 +170,7 @@ export const exportArchive = (workspace: WorkspaceId) =>
     (whole): Archive => ({ format: archiveFormat, ...whole })
   )
 
-/** Replaces the versions of a prompt with the number and the parent of the next version. */
+/** Returns a prompt with the number and the parent of its next version in place of its versions. */
 const toCurrentPrompt = ({ versions, ...prompt }: WorkspacePrompt): CurrentPrompt => {
   const current = versions.find(({ version_number }) => version_number === prompt.current_version)
   const last = versions.toSorted((a, b) => a.version_number - b.version_number).at(-1)
@@ -181,7 +181,7 @@ const toCurrentPrompt = ({ versions, ...prompt }: WorkspacePrompt): CurrentPromp
   }
 }
 
-/** Reduces the content of a whole workspace to its current state. */
+/** Returns the current content of a workspace, without its versions. */
 export const toWorkspaceContent = (
   whole: Omit<WorkspaceContent, "prompts" | "importedStates"> & {
     readonly prompts: ReadonlyArray<WorkspacePrompt>

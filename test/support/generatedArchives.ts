@@ -42,7 +42,7 @@ const pick = <A>(values: ReadonlyArray<A>, index: number): A => values[index % v
 const oneOf = <A>(...values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
   Arbitrary.map(naturals, (index) => pick(values, index))
 
-/** Times. The first and the last are the earliest and the latest possible timestamp. */
+/** Times, from the earliest to the latest timestamp that an archive may contain. */
 const instants = Arbitrary.map(
   oneOf(
     ...["0001-01-01T00:00:00.000Z", "1969-12-31T23:59:59.999Z", "2026-03-01T00:00:00.000Z"],
@@ -94,9 +94,9 @@ const generatedPrompt = Arbitrary.all({
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
 /**
- * Archives that `decodeArchive` accepts, without users and keys. Many contain equal times, equal folder names, awkward
- * texts, archived prompts, or versions with gaps in their numbers. Each archive has new ids, even during shrinking, so
- * that it does not conflict with an earlier archive in a shared database.
+ * Archives that `decodeArchive` accepts, without users and keys. Many archives contain equal times, equal folder names,
+ * awkward texts, archived prompts, or versions with gaps in their numbers. Each archive has new ids, even during
+ * shrinking, so that it does not conflict with an earlier archive in a shared database.
  */
 export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
   Arbitrary.all({

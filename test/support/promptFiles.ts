@@ -30,7 +30,7 @@ export const now = instant("2030-01-01T00:00:00.000Z")
 export const renderFiles = (source: Source): Texts =>
   Result.getOrThrow(planExport(source.workspace.id, toWorkspaceContent(source), new Map())).textsToWrite
 
-/** Returns the pairs of a workspace and its files. */
+/** Returns the prompts of a workspace and the files, paired as an import pairs them. */
 export const pairFiles = (home: WorkspaceId, content: WorkspaceContent, texts: Texts): ReadonlyArray<Pair> =>
   Result.getOrThrow(pairWithFiles(home, content, Result.getOrThrow(parseFiles(texts))))
 
@@ -62,7 +62,10 @@ const applyEdit = (content: WorkspaceContent, edit: ContentEdit): WorkspaceConte
 export const planFiles = (home: WorkspaceId, content: WorkspaceContent, texts: Texts, overwrite = false) =>
   Result.flatMap(parseFiles(texts), (files) => planImport(home, content, files, { now, newId, overwrite }))
 
-/** Imports files, and undoes edits of the workspace. Returns the edit, the changes, and the content after the import. */
+/**
+ * Imports files. Files overwrite edits of the workspace. Returns the edit, the changes, and the content after the
+ * import.
+ */
 export const importFiles = (
   workspace: WorkspaceId,
   content: WorkspaceContent,
@@ -72,7 +75,7 @@ export const importFiles = (
   return { ...imported, edit, content: applyEdit(content, edit) }
 }
 
-/** Makes a workspace with the content of files, as after their first import. */
+/** Makes a workspace with the content that a first import of these files creates. */
 export const makeImported = (files: Readonly<Record<string, string>>) => {
   const home = newId<WorkspaceId>()
   const texts: Texts = new Map(Object.entries(files))

@@ -32,7 +32,7 @@ export const startLoad = ({ next, clients, pauseMs }: LoadOptions) => {
       const { url, key, onReply } = next(started++)
       const reply = await read(url, key, {}, agent)
       onReply?.(reply)
-      // Does not keep the bodies, because thousands of bodies would fill the memory of the test.
+      // Discards the bodies, because thousands of bodies would fill the memory of the test.
       replies.push({ ...reply, body: "" })
       await setTimeout(pauseMs)
     }

@@ -1,6 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http"
 
-/** A response. If the connection fails, `status` describes the error. */
+/** A response, or the failure of its connection. After a failure, `status` is the error code. */
 export interface Reply {
   readonly status: number | string
   readonly headers: IncomingHttpHeaders
@@ -10,7 +10,7 @@ export interface Reply {
   readonly endedAt: number
 }
 
-/** Sends one GET request with a key. Without an agent, the request has its own connection. */
+/** Sends one GET request with a key. Without an agent, the request uses a new connection. */
 export const sendGet = (
   url: string,
   key: string,
@@ -46,7 +46,7 @@ export const read = (...request: Parameters<typeof sendGet>): Promise<Reply> => 
 export const sendWait = (url: string, key: string, etag: string | undefined, wait = 50) =>
   sendGet(url, key, { "if-none-match": etag!, prefer: `wait=${wait}` })
 
-/** Returns the part of a response that says whether and how the request waited. */
+/** Returns the status and the headers that show whether and how long a request could wait. */
 export const summarizeWait = ({ status, headers }: Reply) => ({
   status,
   applied: headers["preference-applied"],

@@ -5,11 +5,11 @@ import * as Fiber from "effect/Fiber"
 import { makeResources } from "../makeResources.ts"
 import { connectClient } from "./server.ts"
 
-/** The tables that prompt reads use, except tables that key lookups also use. */
+/** The tables that are used by reads of prompts, but not by lookups of keys. */
 export const promptTables =
   "prompts, prompt_tags, tags, folders, prompt_versions, fragments, prompt_fragments" as const
 
-/** Executes statements in an open transaction of a client. Returns an effect that commits the transaction. */
+/** Executes statements in a transaction that stays open. Returns an effect that commits the transaction. */
 export const holdLocks = Effect.fnUntraced(function* (
   client: PgClient,
   ...statements: ReadonlyArray<readonly [text: string, params: ReadonlyArray<unknown>]>

@@ -10,13 +10,13 @@ const lastPort = 32_767
 
 /**
  * The number of parts into which the ports are divided. Each vitest worker draws from a different part. Two workers
- * therefore never choose the same port between the check that the port is free and the start of the server.
+ * therefore never choose the same port, even if neither of their servers listens yet.
  */
 const parts = 8
 const portsPerPart = Math.floor((lastPort - firstPort + 1) / parts)
 const firstOfPart = firstPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsPerPart
 
-/** The ports that `freePort` has returned. The process that will use a port does not always listen yet. */
+/** The ports that `freePort` has returned. Their servers do not all listen yet. */
 const given = new Set<number>()
 
 /**

@@ -7,7 +7,7 @@ import { listenOnFreePort } from "./ports.ts"
 /** A TCP proxy on loopback that tests can interrupt. */
 export type Proxy = Effect.Success<ReturnType<typeof proxyToUrl>>
 
-/** Starts a proxy in front of the server of a URL, which is PostgreSQL or Redis. */
+/** Starts a proxy in front of the PostgreSQL or Redis server of a URL. */
 export const proxyToUrl = Effect.fnUntraced(function* (databaseUrl: string) {
   const target = new URL(databaseUrl)
   const socketDirectory = target.searchParams.get("host")
@@ -56,7 +56,7 @@ export const proxyToUrl = Effect.fnUntraced(function* (databaseUrl: string) {
       frozen = false
       for (const socket of sockets) if (!silenced.has(socket)) socket.resume()
     }),
-    /** Permanently stops forwarding on open connections, like a router that lost them. New connections work. */
+    /** Permanently stops forwarding on open connections, like a router that lost their state. New connections work. */
     silence: Effect.sync(() => {
       for (const socket of sockets) silenced.add(socket.pause())
     }),
@@ -64,7 +64,7 @@ export const proxyToUrl = Effect.fnUntraced(function* (databaseUrl: string) {
     cut: Effect.sync(() => {
       for (const socket of sockets) socket.destroy()
     }),
-    /** Sets the delay of everything that the server sends from now on, in milliseconds. */
+    /** Sets the delay, in milliseconds, of all bytes that the server sends from now on. */
     delay: (milliseconds: number): void => {
       delayMs = milliseconds
     }

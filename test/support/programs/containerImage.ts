@@ -18,7 +18,7 @@ interface ImageConfig {
   readonly Healthcheck: { readonly Test: ReadonlyArray<string> }
 }
 
-/** The base images of `deploy/Containerfile`. The tests replace them with images that have these contents. */
+/** The base images of `deploy/Containerfile`. The build uses images with these contents in their place. */
 const bases = {
   // The build mounts the programs of this machine at /usr.
   "docker.io/library/node:24-bookworm-slim": {
@@ -55,8 +55,8 @@ exec chroot --userspec="$user" "$files" "$@"`
 export type Image = Effect.Success<typeof buildImage>
 
 /**
- * Builds `deploy/Containerfile` unmodified, from base images with Node and npm of this machine. The build uses the npm
- * cache of this machine. Closing the scope removes the images.
+ * Builds `deploy/Containerfile` unmodified. The base images contain Node and npm of this machine, and the build uses its
+ * npm cache. Closing the scope removes the images.
  */
 export const buildImage = Effect.gen(function* () {
   const home = yield* temporaryDirectory("image-")

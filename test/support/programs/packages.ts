@@ -36,12 +36,12 @@ export const makeProject = (name: string): string => {
 
 const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
 
-/** Creates a package in a project. The package exports the sources in `folder` instead of `dist`. */
+/** Creates a package in a project. The package exports the sources of the package in `folder` instead of its `dist`. */
 const linkSources = (project: string, folder: string): void => {
   const manifest = readManifest(folder)
   const target = join(project, "node_modules", manifest.name)
   mkdirSync(target, { recursive: true })
-  // Node accepts TypeScript only outside of node_modules. Node and tsc follow this link to `folder`, which is outside.
+  // Node runs TypeScript only outside of node_modules. Node and tsc follow this link to `folder`, which is outside.
   symlinkSync(join(folder, "src"), join(target, "src"))
   const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
   writeFileSync(

@@ -11,7 +11,7 @@ import { temporaryDirectory } from "../testDirectory.ts"
 /** PATH with Debian's system directories, which the PATH of an unprivileged user can lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`
 
-/** Returns true if something listens on a port of the loopback address. */
+/** Returns true if a server listens on a port of the loopback address. */
 export const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => {
@@ -74,7 +74,7 @@ export const runProgram = (
     (child) => Effect.promise(() => endProcess(child))
   )
 
-/** Returns a file of `deploy` with other texts. Throws if a text to replace does not occur. */
+/** Returns the text of a file of `deploy` after replacements. Throws if the file does not contain a text to replace. */
 export const adaptConfig = (file: string, replacements: Readonly<Record<string, string>>): string =>
   Object.entries(replacements).reduce(
     (config, [from, to]) => {

@@ -56,7 +56,7 @@ export const collector = Effect.gen(function* () {
       isSilent = value
       if (!isSilent) open.forEach(respond)
     },
-    /** Returns how many requests the collector has received, how many are open, and the most that were open together. */
+    /** Returns the number of received requests, the number of open requests, and the highest number of open requests. */
     counts: () => ({ received: bodies.length, open: open.size, mostOpen }),
     /** Returns everything received so far, unparsed. */
     received: () => bodies.map(({ body }) => body).join("\n"),

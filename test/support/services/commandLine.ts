@@ -17,7 +17,7 @@ const nowhere = "postgres://postgres@127.0.0.1:9/none"
 
 const needsProcess = Effect.fail(new CommandError({ message: "the command needs its own process" }))
 
-/** Makes the operations of the command line on the database of the environment, composed like those of the program. */
+/** Makes the operations of the command line like the program, for the database that the environment selects. */
 const makeCommandOperations = (env: Readonly<Record<string, string>>, setOpen: (isOpen: boolean) => void) =>
   Effect.map(readConfig(env), (config): CommandOperations["Service"] => ({
     serve: () => needsProcess,
@@ -38,9 +38,9 @@ const makeCommandOperations = (env: Readonly<Record<string, string>>, setOpen: (
   }))
 
 /**
- * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, no
- * database can be reached. Commands with input on stdin run in a new process. Fails if a command prints a result while
- * the database is open, because the reader of the output can be slow.
+ * Runs a command in this process, because a new process takes much longer. A command with input on stdin runs in a new
+ * process. Without `DATABASE_URL`, the command cannot reach a database. Fails if the command prints a result while it is
+ * connected to the database, because a slow reader of the output would keep the connection open.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,
@@ -95,7 +95,9 @@ export const makeFailure = (message: string, code = 1): CommandResult => ({
   stderr: `prompt-retrieval: ${message}\n`
 })
 
-/** Runs a command like `runInProcess`, which must succeed and print only JSON. Returns the parsed JSON. */
+/**
+ * Runs a command with `--json` like `runInProcess`. Expects success and no output on stderr. Returns the parsed JSON.
+ */
 export const runJson = async (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,

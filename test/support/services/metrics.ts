@@ -6,17 +6,14 @@ const findValue = (text: string, series: string): number => {
   return Number(line?.slice(series.length) ?? 0)
 }
 
-/** Returns the value of a series of a service's metrics, or 0 if the service has not written it yet. */
+/** Returns the value of a series in the metrics of a service, or 0 if the metrics do not contain the series. */
 export const readMetric = async (port: number | string, series: string): Promise<number> =>
   findValue(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text(), series)
 
-/** Returns the value of a series of this process's metrics, or 0 if the process has not written it yet. */
+/** Returns the value of a series in the metrics of this process, or 0 if the metrics do not contain the series. */
 export const readOwnMetric = (series: string): number => findValue(formatUnsafe(metricRegistry), series)
 
-/**
- * Records the current values of series of this process. The returned function returns how much each value has increased
- * since then.
- */
+/** Returns a function that returns how much each series of this process has increased since the call. */
 export const watchOwnMetrics = (...series: ReadonlyArray<string>) => {
   const before = series.map(readOwnMetric)
   return () => series.map((each, index) => readOwnMetric(each) - before[index]!)

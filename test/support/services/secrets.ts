@@ -4,10 +4,10 @@ import demo from "../../../src/demo/workspace.json" with { type: "json" }
 /** A word that tests put into parts of requests and into passwords. No service may write the word. */
 export const canary = "s3cret"
 
-/** The prompt texts and hashes of keys of imported archives, each with its kind. No service may write them. */
+/** Maps the prompt texts and the key hashes of imported archives to their kinds. No service may write these secrets. */
 const secrets = new Map<string, string>()
 
-/** Adds each line of a text, because a log can split the text. Leaves out lines that could occur by chance. */
+/** Adds each line of a text, because a log can split the text. Leaves out short lines, which could occur by chance. */
 const addText = (text: string): void => {
   for (const line of text.split(/[\r\n]+/)) if (line.length >= 8) secrets.set(line, "prompt text")
 }

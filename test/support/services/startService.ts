@@ -34,8 +34,8 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Lets a program that exits with 0 end by itself. If a resource keeps the event loop alive, such as a timer, a listener
- * or a connection, the program prints the resource, and `searchForLeaks` finds the line.
+ * Makes `process.exit(0)` wait until the event loop is empty. If a resource, such as a timer or a connection, keeps the
+ * event loop alive, the program prints the resource, and `searchForLeaks` finds the line.
  */
 const endByItself = `const exit = process.exit
 process.exit = (code) => {
@@ -53,7 +53,7 @@ export type Service = Awaited<ReturnType<typeof startService>>
 
 /**
  * Starts `serve` with flags, by default on a free port, and waits until the path `until` responds 200. For a database
- * that is not available yet, `until` is /healthz. `program` is the path of another `main.ts`.
+ * that is not available yet, `until` is /healthz. `program` is the path of the program that the service runs.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,

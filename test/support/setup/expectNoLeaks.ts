@@ -2,8 +2,8 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, expect } from "vitest"
 import { removeTestDirectories } from "../testDirectory.ts"
 
-// Each test file fails if one of its timers, servers, connections or child processes still keeps this process alive at
-// the end. `startService.ts` checks services in the same way.
+// A test file fails if one of its timers, servers, connections or child processes still keeps this process alive at its
+// end. `startService.ts` checks services in the same way.
 
 /** Lists the active resources except pipes, which belong to this process (stdin) or to a listed child process. */
 const listResources = (): Array<string> =>
