@@ -44,12 +44,12 @@ export const variables = {
       "URL at which callers reach the service, such as `https://prompts.example.com`, for `/openapi.json` and redirects"
   },
   RATE_LIMIT_PER_KEY: {
-    description: "Requests per minute of one key",
+    description: "Requests per minute, per key",
     defaultValue: String(defaultRateLimits.perKey)
   },
   RATE_LIMIT_PER_PROCESS: {
     description:
-      "Requests per minute of all keys of a process together; 5 keys at their own limit use up the default, so raise it for production",
+      "Requests per minute, per process, for all keys together; 5 keys at their default limit reach this default, so raise the limit for production",
     defaultValue: String(defaultRateLimits.perProcess)
   },
   MCP: {
