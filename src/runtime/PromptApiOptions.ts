@@ -12,7 +12,7 @@ export interface PromptApiOptions {
   readonly databaseUrl: string
   /** The URL of the same database without a connection pooler, for change notifications. Default: `databaseUrl`. */
   readonly databaseFeedUrl?: string | undefined
-  /** The URL of a Redis server, which shares the rate limits of keys between processes. Default: none. */
+  /** The URL of a Redis server, through which processes share the rate limits of keys. Default: none. */
   readonly redisUrl?: string | undefined
   /** The rate limits, in requests per minute. Default: 100 per key and 500 per process. */
   readonly rateLimits?: Partial<RateLimits> | undefined
@@ -29,7 +29,7 @@ export interface PromptApiOptions {
   readonly basePath?: string | undefined
   /**
    * The URL at which callers reach the API, such as `https://example.com/prompts`. The API uses this URL as the server
-   * in `/openapi.json` and for redirects. Default: none. The document and the redirects then contain only paths.
+   * in `/openapi.json` and for redirects. Default: none, so the document and the redirects contain only paths.
    */
   readonly publicUrl?: string | undefined
 }
@@ -61,7 +61,10 @@ const optionRules: Rules<PromptApiOptions> = {
   publicUrl
 }
 
-/** Throws if an option has no rule, or if a value breaks its rule. An undefined value selects the default. */
+/**
+ * Throws a `TypeError` if an option has no rule, or if the value of an option breaks the option's rule. An undefined
+ * value selects the default.
+ */
 const check = <Options extends object>(options: Options, rules: Rules<Options>, prefix = ""): void => {
   for (const [name, value] of Object.entries(options)) {
     const rule = Object.hasOwn(rules, name) ? rules[name as keyof Options] : undefined
@@ -76,7 +79,7 @@ const toRedacted = (url: string | undefined) => (url === undefined ? undefined :
 
 /**
  * Validates options and applies the defaults. Throws a `TypeError` for the first option that is invalid or unknown. The
- * message names the option, but does not contain its value, because the value may be a secret.
+ * message names the option, but does not contain its value, because the value can be a secret.
  */
 export const parseOptions = (options: PromptApiOptions) => {
   const given: PromptApiOptions = options ?? {}

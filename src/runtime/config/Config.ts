@@ -14,7 +14,7 @@ import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from
 /** Environment variables are invalid. The message names each invalid variable and its rule. */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
 
-/** The value of a variable, which is undefined only if the variable may be unset and has no default. */
+/** The value of a variable; undefined if the variable has no default and is not set. */
 type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { readonly defaultValue: string }
   ? A
   : A | undefined

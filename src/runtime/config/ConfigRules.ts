@@ -7,11 +7,12 @@ import {
 } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 
 // The rules of values that are set by environment variables or by options of `createPromptApi`. Effect's `Config` is not
-// used, because it reports only the first invalid variable. Schemas would repeat each message for the type and the check.
+// used, because `Config` reports only the first invalid variable. Schemas would repeat each message for the type and the
+// check.
 
 /**
- * Returns undefined for a valid value. Otherwise, returns the problem, which begins with "must". An error message is
- * the name of the variable or option, a space and the problem. It never contains the value, which may be a secret.
+ * Returns undefined for a valid value. Otherwise, returns the problem, which begins with "must". An error message is the
+ * name of the variable or option, a space and the problem. The message never contains the value, which can be a secret.
  */
 export type Rule = (value: unknown) => string | undefined
 

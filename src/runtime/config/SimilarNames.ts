@@ -12,13 +12,16 @@ const countDifferences = (a: string, b: string): number => {
   return onlyInA + onlyInB.length
 }
 
-/** Allows two differences only in long names, because names of other programs, such as `POST`, resemble short names. */
+/**
+ * Returns true if a name has at most one difference from `known`, or two if `known` is long. Variables of other
+ * programs, such as `POST`, resemble short names.
+ */
 const isSimilar = (name: string, known: string): boolean =>
   countDifferences(name.toUpperCase(), known) <= (known.length < 8 ? 1 : 2)
 
 /**
- * Returns a warning for each variable that looks misspelled, such as `DATABASE_URI`: the program does not read it, and
- * its name resembles an unset variable that the program reads.
+ * Returns a warning for each variable that looks misspelled, such as `DATABASE_URI`. The program does not read such a
+ * variable, and the name of the variable resembles an unset variable that the program reads.
  */
 export const findSimilarNames = (
   env: Readonly<Record<string, string | undefined>>
