@@ -32,7 +32,7 @@ const unknown = ["TEA", "__proto__", "constructor", ""].map((code) => ({ status:
 const known = Object.values(errors).map(({ status, code }) => ({ status, code, isKnown: true }))
 
 it.each([...known, ...unknown])(
-  "the error of a call has the class of its code $code (PromptApiError if unknown), and the status, code, requestId and retryAfter of the response",
+  "the error of a call has the class of the code $code (PromptApiError if unknown), and the status, code, requestId and retryAfter of the response",
   async ({ status, code, isKnown }) => {
     const headers = { "retry-after": "7", "x-request-id": "req-1" }
     const error = await captureResponseError(() => errorResponse(status, code, "What happened", headers))
@@ -72,7 +72,7 @@ const notPages = [
 ]
 const [list, get, getResolved, listVersions, getOne] = allCalls
 const lists = [list!, listVersions!]
-/** Responses that all methods, or only the given methods, reject. */
+/** Responses that the endpoints of `calls` (by default all endpoints) cannot send, and the reason in the error. */
 const foreign: ReadonlyArray<readonly [() => Response, reason: string, calls?: typeof allCalls]> = [
   [page(200), "200 text/html"],
   [page(502), "502 text/html"],

@@ -6,7 +6,7 @@ import { FakeService } from "../src/testing.ts"
 
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
-it("FakeService lists prompts by type and page, and ignores the filter tag", async () => {
+it("FakeService lists prompts by type and page, and ignores the filter by tag", async () => {
   const prompts = ["system", "user", "system"].map((prompt_type, index) => ({
     id: `p${index}`,
     content: "Text",

@@ -15,11 +15,11 @@ import {
 // `liveModel.test.ts` checks the states of one page for all orders of events.
 
 const ttl = 30_000
-/** The wait of a request with this `ttl`, in milliseconds. */
+/** The time that a live request waits with this `ttl`, in milliseconds. */
 const wait = 25_000
 
 useFakeTime()
-// Node would warn about an AbortSignal with many listeners.
+// Node emits a warning if an AbortSignal has too many listeners.
 beforeEach(() => void vi.spyOn(process, "emitWarning"))
 afterEach(() => expect(process.emitWarning).not.toHaveBeenCalled())
 
@@ -59,7 +59,7 @@ it.each([
   [3_600_000, 50],
   [30_000, 25],
   [0, 1]
-])("with a ttl of %i ms, live has one request per page, which waits for %i s", async (ttl, seconds) => {
+])("with a ttl of %i ms, live waits for %i s with one request per page", async (ttl, seconds) => {
   const { live, state } = makeFaultyService(150, { cache: { ttl } })
   const waits = new Set<string | undefined>()
   await using _ = await live({})
@@ -70,7 +70,7 @@ it.each([
   expect(state.sent - sent).toBe(20)
 })
 
-it("a live prompt that moves to another page stays current, and live requests all pages that the number of prompts needs", async () => {
+it("a live prompt that moves to another page stays current, and client.live reads as many pages as the prompts need", async () => {
   const { live, read, service, state } = makeFaultyService(150)
   const changes: Array<string> = []
   await using _ = await live({}, { onChange: (prompt) => changes.push(prompt) })
@@ -144,7 +144,7 @@ it.each([
   ["ends all waits", true],
   ["is killed", false]
 ] as const)(
-  "if the service %s and returns after 3 s, 1,000 live clients at most double their rate, and wait again within 60 s",
+  "if the service %s and restarts 3 s later, 1,000 live clients at most double their request rate, and wait again within 60 s",
   async (_, isOrderly) => {
     const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
     let isUp = true

@@ -43,7 +43,7 @@ it("a request has the API key, the headers of the client and the headers of the 
   })
 })
 
-/** The response of the service to an attempt of a call. An empty `retryAfter` is an absent header. */
+/** The response of the service to an attempt of a call. An empty `retryAfter` stands for no `Retry-After`. */
 interface Attempt {
   readonly response: number | "refused" | "never"
   readonly retryAfter: string
@@ -63,7 +63,7 @@ const predict = ({ attempts, timeout, maxRetries, random }: Scenario) => {
     const { response, retryAfter } = attempts[Math.min(requests, attempts.length) - 1]!
     if (response === "never") return { end: "TimeoutError", requests, took: timeout }
     const backoff = (Math.min(8_000, 250 * 2 ** requests) * (1 + random)) / 2
-    // The client waits for at most one minute, and ignores a value that does not consist of digits.
+    // The client waits for at most one minute, and ignores a `Retry-After` that does not consist of digits.
     const isValid = response !== "refused" && /^\d+$/.test(retryAfter)
     const delay = isValid ? Math.min(Number(retryAfter) * 1_000, 60_000) : backoff
     const isTransient = response === "refused" || response === 408 || response === 429 || response >= 500
@@ -83,7 +83,7 @@ const attempt: Arbitrary.Arbitrary<Attempt> = Arbitrary.map(
 )
 
 effectIt.live.prop(
-  "a call is retried after a transient failure until maxRetries or the timeout, with Retry-After or exponential backoff",
+  "a call retries after each transient failure until maxRetries or the timeout, and waits for Retry-After or an exponential backoff",
   {
     attempts: Arbitrary.array(attempt, { minLength: 1, maxLength: 4 }),
     timeout: oneOf(200, 700, 1_000, 30_000, 61_000, 200_000),

@@ -7,10 +7,10 @@ import { errorResponse, key, oneOf, textResponse } from "./support.ts"
 const ttl = 1_000
 const maxStale = 4_000
 const maxAge = ttl + maxStale
-/** The longest pause between the requests for a target in an outage. In this test, random pauses are half as long. */
+/** The longest pause between requests for a target in an outage. `Math.random` is 0.5, so a random pause takes half. */
 const maxPause = 0.9 * ttl
 
-/** The behavior of the service: it responds normally, with a text of this age in seconds, with an error, or never. */
+/** What the service sends: the current text, a text of this age in seconds, nothing, or an error with this status. */
 type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404 | 503
 
 const targets = ["a", "b", "c"]
@@ -32,8 +32,8 @@ const substitutes: Readonly<Record<string, string>> = {
 const toOutcome = (text: string, source: Source) => `${text} ${source}`
 
 /**
- * The state machine of docs/client.md: predicts what each read returns, which is a text with its source or the status of
- * an error. Ages include the time in which the machine was suspended, and pauses after failures do not.
+ * The state machine of docs/client.md. Predicts the result of each read: a text with its source, or the status of an
+ * error. Ages include the time while the machine is suspended, but pauses after failures do not.
  */
 class Model {
   behavior: Behavior = "ok"

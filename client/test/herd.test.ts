@@ -18,7 +18,7 @@ const recoveryLimit = 30_000
 useFakeTime()
 beforeEach(spreadRandomValues)
 
-// Each row has the start time of a client, for a share from 0 to 1, and the start of the outage, in milliseconds.
+// `getStart` returns when a client starts. `share` is the client's index divided by `clientCount`.
 it.each<[description: string, getStart: (share: number) => number, outageStart: number, sources: string]>([
   ["with cached texts", (share) => share * ttl, 90_000, "cached,fresh,stale"],
   ["that start one after another in the outage", (share) => share * 50_000, 0, "cached,fallback,fresh,stale"],
@@ -29,7 +29,7 @@ it.each<[description: string, getStart: (share: number) => number, outageStart: 
     "cached,fallback,fresh,stale"
   ]
 ])(
-  "after an outage of 60 s, 2,000 clients %s at most double their rate, stay within the limits of their keys, and have fresh texts within 30 s",
+  "after an outage of 60 s, 2,000 clients at most double their request rate, stay within the limits of their keys, and get fresh texts within 30 s: clients %s",
   async (_, getStart, outageStart, expectedSources) => {
     const start = performance.now()
     const outageEnd = outageStart + outageLength

@@ -8,14 +8,14 @@ import { advance, awaitValue, flush, installFakeTime, oneOf, readText } from "./
 
 const ttl = 30_000
 const maxAge = ttl + 300_000
-/** The wait of a request, in milliseconds. In this test, random pauses are half as long. */
+/** The wait of a request, in milliseconds. A random pause takes half a wait, because `Math.random` returns 0.5. */
 const wait = 25_000
 /** A request must end at most this long after its wait, in milliseconds. */
 const margin = 10_000
 
 /**
- * The behavior of the service. The service waits on request, responds with this age in seconds, never waits because a
- * proxy removes this header, or fails.
+ * The behavior of the service: the service waits when a request asks for a wait, sends this `Age` header, never waits
+ * because a proxy removes this request header, or fails.
  */
 type Behavior = "waits" | "Age: 20" | "prefer" | "if-none-match" | "no connection" | 401 | 503
 
@@ -31,8 +31,8 @@ const step = Arbitrary.all({
 const isFailure = (behavior: Behavior) => behavior === "no connection" || typeof behavior === "number"
 
 /**
- * The state machine of docs/client.md for a page with one prompt. Times on the monotonic clock are `awake`, which stops
- * while the machine is suspended.
+ * The state machine of docs/client.md for a page with one prompt. `time` is the true time. The monotonic clock `awake`
+ * stops while the machine is suspended.
  */
 class Model {
   behavior: Behavior = "waits"
@@ -107,7 +107,7 @@ class Model {
     else this.#confirm(false, false)
   }
 
-  /** Applies the success of a request that could wait. */
+  /** Ends a request that asked for a wait: with a success, or with a failure if the response is too late. */
   #confirm(isChanged: boolean, isApplied: boolean): void {
     if (this.time - this.#sentAt > this.#timeout) {
       this.#fail(false)

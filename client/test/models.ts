@@ -14,7 +14,7 @@ interface Comparison<A> {
   readonly maxAge: number
   /** `time` is the true time. `pass` advances the clocks of the model. */
   readonly model: { time: number; pass(millis: number): void }
-  /** Reads a prompt. Returns the predicted text and source, or the predicted status, and the promise of the result. */
+  /** Reads a prompt. Returns the prediction (text and source, or status), and the promise of the result. */
   readonly read: (step: A) => readonly [expected: string, result: Promise<Resolved>]
   /** Returns the true age of a text. */
   readonly getTrueAge: (text: string) => number

@@ -4,7 +4,7 @@ import { FakeService } from "../src/testing.ts"
 
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
-/** The methods that take a prompt, by the end of their path. */
+/** The methods that take a prompt, keyed by the part of the path after the name of the prompt. */
 const methods: Readonly<
   Record<string, (prompts: PromptClient["prompts"], prompt: string) => Promise<unknown>>
 > = {

@@ -101,7 +101,7 @@ it("a call that gets a gzip bomb rejects with an InvalidResponseError without a 
   expect(requests).toBe(1)
 })
 
-it("a call reads a body of 8 MiB, and rejects for a body with one more byte", async () => {
+it("a call reads a response body of 8 MiB, and rejects if the body is one byte longer", async () => {
   const limit = 8 * 2 ** 20
   // In UTF-8, the letter ä has two bytes.
   for (const size of [limit, limit + 1])

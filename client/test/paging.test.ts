@@ -4,7 +4,7 @@ import { jsonResponse, makeScriptedClient } from "./support.ts"
 
 const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
 
-/** Creates a client of a list. `before` can change the list before the client gets a page. */
+/** Creates a client of a service with `count` prompts. `before` can change their ids before the client gets a page. */
 const makeListClient = (count: number, before: (page: number, ids: Array<string>) => void = () => {}) => {
   const ids = makeIds(count)
   const { client, requests } = makeScriptedClient([

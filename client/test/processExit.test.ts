@@ -8,7 +8,7 @@ import { type Handler, serveFake } from "./serveFake.ts"
 
 const client = pathToFileURL(join(import.meta.dirname, "../src/index.ts")).href
 
-/** Runs a program until the program exits with 0. Returns its output. `fault` can respond after the first request. */
+/** Returns the output of a program that must exit with 0. From the second request on, `fault` can respond. */
 const run = async (source: string, fault: Handler<boolean>) => {
   const service = new FakeService({ prompts: [{ name: "p", content: "Text" }] })
   let requests = 0

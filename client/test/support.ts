@@ -68,7 +68,7 @@ export const settle = async <A>(promise: Promise<A>) => {
   for (let turn = 0; turn < 1_000; turn++) {
     await flush()
     if (outcome !== undefined) return { ...outcome, took: performance.now() - start }
-    // Without a timer, the call waits for work of another thread, such as a hash.
+    // If there is no timer, the call waits for work of another thread, such as a hash.
     if (vi.getTimerCount() === 0) await new Promise((resolve) => setRealTimeout(resolve, 2))
     vi.advanceTimersToNextTimer()
   }

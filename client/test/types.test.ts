@@ -51,7 +51,7 @@ it("fillSlots requires a variable for each slot of a typed reference, and accept
   // @ts-expect-error The prompt has no slots.
   Client.fillSlots(hello, { shop: "Acme" })
 
-  // TypeScript also infers the slots of a reference that is written in place. For a text, it infers no slots.
+  // TypeScript also infers the slots of an inline reference. For a name of type string, the slots are unknown.
   const inline = await prompts.getResolved({ name: "greeting", slots: ["shop"] })
   // @ts-expect-error A variable is missing.
   Client.fillSlots(inline.data, {})

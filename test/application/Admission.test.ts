@@ -70,7 +70,7 @@ const limits = { perKey: 1, perProcess: 1 }
 const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
 const admitKey = ({ plaintext }: Key) => admit(plaintext)
 
-/** Tokens that are rejected without a lookup, with their errors. */
+/** Tokens that `admit` and `check` reject without a lookup, each with the expected error. */
 const malformedTokens: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
   [undefined, MalformedAuthorization],
   [`KEY_LIVE_${"a".repeat(64)}`, InvalidKeyFormat],
@@ -81,7 +81,7 @@ const booleans = [false, true]
 
 const start = 1_767_225_600_000
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: start - 5, maximum: start + 5_000 }))
-/** The advance of the clock between requests, in milliseconds. */
+/** The time between two requests, in milliseconds. */
 const Step = Schema.Literals([0, 1, 2, 10, 999, 1_000])
 
 const epoch = instant("1970-01-01T00:00:00.000Z")
@@ -188,7 +188,7 @@ test("admit rejects a key that expires while the key is looked up", function* ()
   assert.deepStrictEqual(error, KeyRevoked)
 })
 
-test("admit does not count a request that was counted during the lookup of its key", function* () {
+test("admit asks its caller after the lookup of the key whether to count the request", function* () {
   const { archive: own, keys } = sample()
   yield* Memory.storeArchive(own)
   const { admit } = yield* Admission

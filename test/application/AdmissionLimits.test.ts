@@ -13,7 +13,7 @@ import { makeTest } from "../support/makeTest.ts"
 
 /**
  * Stores keys of one workspace. Returns the ids of the keys and the function `request`, which sends a request with the
- * key of an index. `request` returns "admitted", or the scope of the limit that rejected the request.
+ * key at an index. `request` returns "admitted", or the scope of the limit that rejected the request.
  */
 const setUp = Effect.fnUntraced(function* (count: number) {
   const [home, owner] = [workspace(), user()]
@@ -29,7 +29,7 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   return { ids: api_keys.map(({ id }) => id), request }
 })
 
-/** A limiter that counts after a pause, like a limiter in Redis. Concurrent requests are therefore counted in turns. */
+/** A limiter that yields before it counts a request, so that concurrent requests interleave as they do with Redis. */
 const limiter = Layer.effect(
   RateLimiter,
   Effect.map(RateLimiter, (inProcess) => ({
@@ -39,7 +39,7 @@ const limiter = Layer.effect(
   }))
 ).pipe(Layer.provide(Layer.fresh(InProcess.layer)))
 
-/** Returns a function that registers tests. The test clock stays at 0, so all requests of a test are in one minute. */
+/** Returns a function that registers a test. The test clock stays at 0, so all requests of a test are in one minute. */
 const makeTestOf = (limits: RateLimits) =>
   makeTest(
     it.effect,

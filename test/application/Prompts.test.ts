@@ -64,7 +64,7 @@ test("a read logs the id of a prompt that is too large only once, even if the ot
   assert.deepStrictEqual(yield* collectLog(Effect.flip(prompts.getManyResolved(caller, many))), [line])
 })
 
-test("ReadGate runs at most 12 reads of a workspace at a time, even after its scope has closed", function* () {
+test("ReadGate runs at most 12 reads of a workspace at a time, even after the scope of its layer has closed", function* () {
   const { withPermit } = yield* Effect.provide(ReadGate, Layer.fresh(ReadGate.layer))
   const end = Latch.makeUnsafe()
   const running = [0, 0]
@@ -110,7 +110,7 @@ test("withRequestDeadline returns the outcome of reads that end before the deadl
   assert.strictEqual(vi.getTimerCount(), 0)
 })
 
-test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted at once", function* () {
+test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted", function* () {
   yield* useFakeTimers
   for (const reads of [Effect.never, Effect.uninterruptible(Effect.never)]) {
     const fiber = yield* Effect.forkChild(withRequestDeadline(reads), { startImmediately: true })

@@ -16,7 +16,7 @@ const examples = join(import.meta.dirname, "../../examples")
 
 const { archive, key } = makeDemoTenant()
 const agent = archive.prompts.find(({ title }) => title === "Support agent")!
-// litellm.ts must search this open slot in linear time.
+// This content ends with a slot that is never closed. litellm.ts must read the content in linear time.
 Object.assign(agent, { current_content: `${agent.current_content}{{${" ".repeat(20_000)}` })
 const path = `/api/v1/prompts/${agent.id}/resolved`
 const resolved = Result.getOrThrow(resolve(getSource(archive, agent)))

@@ -27,7 +27,7 @@ const request = (target: string, token?: string, method = "GET") =>
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` }
   })
 
-/** Returns a response without the headers that can differ even if the requests are equal. */
+/** Returns a response without the headers that can differ between the responses to equal requests. */
 const toComparable = async (response: Response) => {
   const headers = Object.fromEntries(response.headers)
   for (const name of ["x-request-id", "date", "connection", "keep-alive"]) delete headers[name]
@@ -81,7 +81,7 @@ it("api.prompts applies no access check and no rate limit, but limits the Free t
     meta: { page: 1, per_page: 20, total: 0 }
   })
   await expect(api.prompts.versions.get(free, greeting!.id, 1)).rejects.toThrow("Version not found")
-  // The rate limit of a process is 500.
+  // The rate limit is 500 requests per minute, per process.
   await Promise.all(Array.from({ length: 600 }, () => api.prompts.getResolved(member, greeting!.id)))
 })
 

@@ -61,7 +61,7 @@ it("if publicUrl and basePath differ, the API accepts requests only below basePa
   expect((await send(api, `/public${path}`)).status).toBe(404)
 })
 
-it("the logger of an API receives a line without secrets for each request, at debug for probes and at info for others, even if info throws", async () => {
+it("an API logs every request without secrets, at debug for a probe and at info for any other request, even if the logger throws", async () => {
   const lines: Array<readonly [message: string, fields: HostLogFields]> = []
   const info = (...line: readonly [message: string, fields: HostLogFields]) => {
     lines.push(line)

@@ -44,7 +44,7 @@ new PromptClient({ apiKey: "k" }).prompts.get("").catch(({ message }) => console
 `
 const loaded = { code: 0, stdout: "prompt must be a name or an id\n" }
 
-/** A project with the packed client installed, and with the bundle that the command pull of the client has written. */
+/** A project in which the packed client is installed, with the bundle that the client's command pull has written. */
 let project: string
 let pulled: Awaited<ReturnType<typeof run>>
 /** The expression that calls the program. */

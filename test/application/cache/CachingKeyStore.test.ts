@@ -36,7 +36,7 @@ const free: KeyRecord = { ...active, workspace: { ...workspace, tier: "free" } }
 const pastDue: KeyRecord = { ...active, workspace: { ...workspace, billing_status: "past_due" } }
 const mustReset: KeyRecord = { ...active, owner_must_reset: true }
 
-/** Makes a cache of a store with these keys. The hash of each key is made from its index. */
+/** Makes a cache of a store with these keys. The index of a key determines its hash. */
 const makeCache = Effect.fnUntraced(function* (...stored: ReadonlyArray<KeyRecord>) {
   const records = new Map(stored.map((record, n) => [toHash(n), record]))
   const state = { lookups: 0, unknown: Effect.fail(InvalidKey) as Lookup }

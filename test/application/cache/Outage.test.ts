@@ -92,15 +92,15 @@ interface Read {
   readonly result: Deferred.Deferred<number>
 }
 
-/** The number of requests that all runs of `checkSteps` answered from the cache. */
+/** The numbers of current and of known responses that the cache has returned in all runs of `checkSteps`. */
 const answered = { current: 0, known: 0 }
 
 /**
  * Runs steps against a database whose values are version numbers, and checks each response:
  *
- * - Its version is at least every version that the feed reported, or that a response contained, before its request.
- * - A cached response is at least as new as the database when the last heartbeat that arrived was sent. The feed is up
- *   if this heartbeat was sent less than 3 s ago, after the last pause, and on the current connection.
+ * - A response has at least the highest version that, before its request, the feed reported or a response contained.
+ * - A cached response is at least as new as the database was when the feed sent the last heartbeat that arrived. The
+ *   feed is up if it sent this heartbeat less than 3 s ago, after the last pause, and on the current connection.
  * - A known response is returned only while the feed is down. Its age in true time is at most `maxAgeMs`.
  */
 const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
@@ -111,9 +111,9 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const floors = workspaces.map(() => 0)
   /** The messages to the feed that are in flight, in order. */
   let messages: Array<() => void> = []
-  /** The versions and the time when the last heartbeat that arrived was sent. */
+  /** The last heartbeat that arrived: the versions in the database at its sending, and the time of its sending. */
   let contact = { versions: [...stored], time: 0 }
-  /** True while no heartbeat has arrived on the current connection; true while the feed receives messages. */
+  /** `isLost`: true until a heartbeat arrives on the current connection. `isConnected`: true while messages are sent. */
   let [isLost, isConnected] = [true, true]
   let pauseEnd = 0
   let time = 0
@@ -256,7 +256,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 })
 
 describe("RevisionedCache and Outage", () => {
-  // A clock that is set back by the length of a suspension hides the suspension, so each test omits one of the two.
+  // A clock that is set back by the length of a suspension hides the suspension, so each test omits one of these events.
   for (const [disturbance, what] of [
     ["set back", "the machine is suspended"],
     ["suspend", "the clock is set back"]
@@ -269,7 +269,7 @@ describe("RevisionedCache and Outage", () => {
     )
   }
 
-  // The random steps must lead to many current and to many known responses from the cache.
+  // In the random steps, the cache must return many current and many known responses.
   afterAll(() => assert.isAbove(Math.min(answered.current, answered.known), 100))
 })
 
@@ -294,7 +294,7 @@ describe("Outage", () => {
     ["includes a suspension", ({ clock }) => (clock.wall += 3_600_000), undefined],
     ["includes setting the clock back", ({ clock }) => (clock.wall -= 3_600_000), 0]
   ])(
-    "in an outage, findAge returns the time since the last contact, and undefined above the maximum age: the time %s",
+    "in an outage, findAge returns the time since the last contact, or undefined if this time exceeds the maximum age: the time %s",
     (_, change, age) => {
       const world = setUp()
       world.beat()
@@ -346,7 +346,7 @@ describe("readOrServeKnown", () => {
   const beat: Event = (world) => world.beat()
   const nothing: Event = () => {}
 
-  /** Returns the result of `readOrServeKnown`, or "waiting" if there is none after 250 ms. The event occurs at 100 ms. */
+  /** Returns the result of `readOrServeKnown`, or "waiting" after 250 ms. The event occurs after 100 ms. */
   const run = Effect.fnUntraced(function* (world: World, fresh: Read, event = nothing) {
     const result = Effect.result(world.outage.readOrServeKnown(fresh, known))
     const fiber = yield* Effect.forkChild(result, { startImmediately: true })

@@ -32,7 +32,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-it("the cache returns a response for 30 s, even if a read returns the same response again or fails, and keeps the response for outages", () => {
+it("the cache returns a response for 30 s, even if later reads return the same response or fail, and after 30 s only in an outage", () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
   const { cache, feed, load, fail } = setUp()
   load("a", "x")
@@ -54,7 +54,7 @@ const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknow
   "an error about the content": ({ fail }) => fail("a", "not found")
 }
 it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [name, false] as const]))(
-  "a result that contradicts the known response deletes all responses of its workspace only: %s, while the feed is up: %s",
+  "a result that contradicts the known response deletes all responses of its workspace, but no other responses: %s, while the feed is up: %s",
   (name, isUp) => {
     const world = setUp()
     const { respond, feed, load, listKnown } = world
@@ -83,7 +83,7 @@ it("a read that started before a reported change deletes a different cached resp
   assert.isUndefined(cache.get("a"))
 })
 
-it("if the cache does not store the result of a read, the cache does not store the results of in-flight reads either, because these results may be older", () => {
+it("if the cache discards the result of a read, the cache also discards the results of in-flight reads, because these results may be older", () => {
   const { cache, respond } = setUp()
   const finish: Array<(text: string) => void> = []
   const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))

@@ -17,7 +17,7 @@ const summary = { name: "summary", new_name: "summary", type: "user", new_type: 
 
 it.each<readonly [what: string, changed: Record<string, string>, changes: ReadonlyArray<object>]>([
   [
-    "a new prompt, or another text with the same slots, breaks no application",
+    "a new prompt, and a new text with the same slots, break no application",
     { ...files, "prompts/new.md": "{{x}}", "prompts/summary.md": "For {{reader}}: {{ text }}" },
     []
   ],
@@ -46,7 +46,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
   assert.deepStrictEqual(findBreakingChanges(pairs), changes as never)
 })
 
-it("the slug is the name of the oldest prompt with this slug, so the next prompt gets this name if the oldest prompt is renamed", () => {
+it("if the oldest prompt with a slug is renamed, the next prompt with this slug gets the slug as its name", () => {
   const [old, young] = ["2026-01-01", "2026-01-02"].map((day) =>
     prompt({ title: "Agent", prompt_type: "user", created_at: instant(`${day}T00:00:00.000Z`) })
   )

@@ -31,7 +31,7 @@ import { exportFiles, importFiles, makeImported, renderFiles } from "../../suppo
 const natural = Arbitrary.schema(Schema.Natural)
 const naturals = Arbitrary.array(natural, { maxLength: 6 })
 
-/** Archives whose files an empty workspace can import, because only the slug of empty titles occurs twice. */
+/** Archives whose files an empty workspace can import: no slug occurs twice, except the slug of empty titles. */
 const archivesWithNames = Arbitrary.map(archives, (archive) => {
   const toKey = ({ id, title }: WorkspacePrompt) => (toSlug(title) === emptySlug ? id : toSlug(title))
   return { ...archive, prompts: [...new Map(archive.prompts.map((one) => [toKey(one), one])).values()] }
@@ -58,7 +58,7 @@ const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
 
 type PromptChange = Partial<CurrentPrompt>
 
-/** Changes the prompts with the given contents. */
+/** Changes each prompt whose content is a key of `changes`. */
 const editPrompts = (
   content: WorkspaceContent,
   changes: Readonly<Record<string, PromptChange>>

@@ -23,7 +23,7 @@ const parsePrompt = (text: string, path = "prompts/a.md") => {
 
 describe("a prompt file", () => {
   it.each(["---\n---\n", ""])(
-    "a file with the front matter %j has the title, name and folder of its path, and defaults for all other fields",
+    "if the front matter of a file is %j, the title, name and folder come from the path of the file, and all other fields have defaults",
     (front) => {
       const fragment = { kind: "fragment", name: "tone", content: "Kind" } as const
       const own = { folder: "Support", title: "hello", current_content: "Hello {{name}}" }
@@ -146,7 +146,7 @@ describe("the id of a prompt or fragment", () => {
   const findIds = (workspace: WorkspaceId, files: Record<string, string>) =>
     pairFiles(workspace, toWorkspaceContent(archive()), new Map(Object.entries(files))).map(({ id }) => id)
 
-  it("a prompt or fragment has the version 5 UUID of the lowercase id in its file, or of its path, in the namespace of the workspace", () => {
+  it("the UUID of a prompt or fragment is uuid5(workspace, name), where name is the lowercase id in the file or, without an id, the path of the file", () => {
     const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
     // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
     assert.deepStrictEqual(findIds(dns, { "prompts/a.md": "" }), ["c2d19c60-d282-505f-b715-725fed8a8eb0"])
@@ -155,7 +155,7 @@ describe("the id of a prompt or fragment", () => {
     assert.deepStrictEqual(findIds(dns, { "prompts/a.md": text, "fragments/a.md": text }), [id, id])
   })
 
-  it("a prompt or fragment keeps its UUID in every workspace when its file moves, if the id in the file is the earlier path", () => {
+  it("a prompt or fragment keeps its UUID in every workspace if its file moves and has the earlier path as its id", () => {
     const paths = ["prompts/Old/a b.md", "fragments/old.md"]
     const moved = paths.map((path) => [path.replace(/\/.*/, "/new/a.md"), `---\nid: ${path}\n---\nx`])
     for (const home of [dns, newId<WorkspaceId>()])

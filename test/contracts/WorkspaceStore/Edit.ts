@@ -28,9 +28,9 @@ const merge = <A extends { readonly id: string }>(items: ReadonlyArray<A>, writt
 ]
 
 /**
- * Makes an edit that adds the content of another archive to a workspace. The first prompts and fragments of the archive
- * replace those of the workspace. All other fragments of the workspace are removed. Returns the edit and the edited
- * archive.
+ * Makes an edit that adds the content of another archive to a workspace. The first `count` prompts and fragments of the
+ * archive replace the first ones of the workspace, and the edit removes all other fragments of the workspace. Returns
+ * the edit and the edited archive.
  */
 const makeAnyEdit = (before: Archive, other: Archive, count: number) => {
   const tags = other.tags.filter(({ name }) => !before.tags.some((tag) => tag.name === name))

@@ -19,9 +19,9 @@ import { addKey, type ContractTests, findKey, makeRecord, toReplacement } from "
 
 const early = instant("2098-01-01T00:00:00.000Z")
 const late = instant("2099-01-01T00:00:00.000Z")
-/** 90 days after the other keys were issued. */
+/** The issue time of the new key, 90 days after the issue of the other keys. */
 const issuedAt = instant("2026-04-01T00:00:00.000Z")
-/** 90 days after `early`. */
+/** The expiry of a new key with the lifetime of a key that expires at `early`: 90 days after `early`. */
 const issuedAndEarly = instant("2098-04-01T00:00:00.000Z")
 
 export const testKeys = (it: ContractTests): void => {

@@ -30,7 +30,7 @@ const settings: ReadonlyArray<
   ["LOG_FORMAT", "logFormat", process.stderr.isTTY ? "pretty" : "json", "pretty", "pretty"]
 ]
 
-/** Reads the configuration. Reveals redacted URLs, and moves the rate limits beside the other settings. */
+/** Reads the configuration into one flat object, with redacted URLs as plain text. */
 const readFrom = (env: Record<string, string>) => {
   const { rateLimits, ...others } = Effect.runSync(readConfig(env))
   const reveal = (value: unknown) => (Redacted.isRedacted(value) ? Redacted.value(value) : value)

@@ -57,7 +57,7 @@ const header = { time, level: "info", msg: "message" }
 
 it.effect.each<readonly [string, ReadonlyArray<unknown>, object]>([
   [
-    "contains every logged value except errors and plain objects in msg",
+    "contains in msg every logged value that is neither an error nor a plain object",
     ["one", 2, true, null, ["three", 4], new Date(0)],
     { ...header, msg: `one 2 true null ["three",4] "${time}"` }
   ],

@@ -15,7 +15,7 @@ const readMaxLag = Effect.map(Metric.snapshot, (metrics) => {
 })
 
 const blockEventLoop = Effect.promise(async () => {
-  // The histogram takes its first sample shortly after it is enabled.
+  // The histogram takes its first sample shortly after its start.
   await setTimeout(50)
   const end = performance.now() + blockedSeconds * 1000
   while (performance.now() < end);

@@ -7,7 +7,7 @@ const key = `key_live_${"0".repeat(64)}`
 
 const long = "x".repeat(257)
 
-/** Wrong command lines of each command, each with a part of its error. */
+/** Wrong command lines of each command, each with a part of the expected error. */
 const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string, part: string]>>> = {
   "keys issue": [
     ["--user ada@example.com --workspace=", '--workspace must be 1 to 256 characters (got "")'],

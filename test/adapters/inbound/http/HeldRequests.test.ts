@@ -26,7 +26,7 @@ const makeCaller = (): AdmittedCaller => ({
   keyExpiresAt: Number.POSITIVE_INFINITY
 })
 
-/** Returns the ETag of a version. Each version has the text of the version three before it. */
+/** Returns the ETag of a version. Versions whose numbers differ by 3 have the same text. */
 const toEtag = (version: number): string => String(version % 3)
 
 /** Returns the response to a request with the ETag `etag` when the resource has the version `version`. */
@@ -65,7 +65,7 @@ const kinds = [
   ...(["request", "request", "request", "request", "snapshot", "snapshot", "finish", "finish"] as const),
   ...(["commit", "report", "down", "up", "release", "release", "release", "release"] as const)
 ] as const
-/** A step, and the number of its client or its read. */
+/** A step: its kind, and the number of its client or its read. */
 const Step = Schema.Tuple([Schema.Literals(kinds), Schema.Literals([0, 1, 2, 3, 4, 5])])
 type Step = typeof Step.Type
 const steps = Schema.Array(Step).check(Schema.isMinLength(50), Schema.isMaxLength(60))
@@ -200,7 +200,7 @@ it.effect.prop(
   { arbitrary: { runs: 2_000 }, timeout: 60_000 }
 )
 
-/** Makes the function `hold`, which sends a request whose first response is a 304. */
+/** Returns a feed and the function `hold`, which sends a request with `Prefer: wait` and the current ETag. */
 const setUp = Effect.fnUntraced(function* (respondAgain: Parameters<typeof makeHeldRequests>[0]) {
   const feed = new SwitchedFeed()
   const respondOrHold = yield* makeHeldRequests(respondAgain).pipe(Effect.provide(feed.layer))
@@ -224,7 +224,7 @@ test("a process holds at most 5,000 requests, and each request that ends frees i
   assert.isTrue((yield* hold()).wait.isHeld)
 })
 
-test("a change of a workspace visits only the held requests of this workspace", function* () {
+test("after a change in one workspace, the service does not visit the held requests of other workspaces", function* () {
   const { feed, hold } = yield* setUp(() => Effect.never)
   for (let n = 0; n < 20; n++) yield* hold()
   const next = vi.spyOn(Object.getPrototypeOf(new Set().values()), "next")
@@ -234,7 +234,7 @@ test("a change of a workspace visits only the held requests of this workspace", 
   assert.isBelow(visited, 10)
 })
 
-test("after a held request ends, nothing of the request stays in memory", function* () {
+test("the garbage collector can free all data of a held request after the request ends", function* () {
   const { feed, hold } = yield* setUp(() => Effect.succeed(respondWith(1, "0")))
   /** Holds a request until `end`, and returns a weak reference to its caller. */
   const holdUntil = Effect.fnUntraced(function* (end: (release: () => void) => void) {

@@ -38,7 +38,7 @@ const tenant = makeTenant({ prompts })
 
 type Read = Effect.Effect<never, Unavailable>
 
-/** Makes the endpoint for the workspace. If `read` is given, it replaces every read of the store. */
+/** Makes the endpoint for the workspace. If given, `read` replaces every read of the store. */
 const makeEndpoint = Effect.fnUntraced(function* (read?: Read) {
   const store = Layer.effect(
     PromptRepo,
@@ -83,7 +83,7 @@ const test = makeTest(it.live)
 const values = { name: "Ada", tone: "{{name}}" }
 const name = "greeting"
 
-test("prompts/list lists no arguments of a prompt that is too large or has more than 1,000 slots", function* () {
+test("prompts/list lists a prompt without arguments if the prompt is too large or has more than 1,000 slots", function* () {
   const { call } = yield* makeEndpoint()
   const { prompts } = (yield* call("prompts/list")).message.result
   assert.deepStrictEqual(
@@ -248,7 +248,7 @@ const publicUrl = "https://prompts.example.com"
 it.each([
   ...[undefined, "http://localhost", "http://localhost:6274", "https://127.0.0.1:1", "http://[::1]:3000"],
   publicUrl
-])("the MCP endpoint allows an absent, a local or its own public origin: %j", (origin) => {
+])("the MCP endpoint accepts an absent origin, a local origin and the public origin: %j", (origin) => {
   assert.isTrue(isAllowedOrigin(origin, publicUrl))
   assert.strictEqual(isAllowedOrigin(origin, undefined), origin !== publicUrl)
 })

@@ -19,7 +19,8 @@ import {
 runContract("PromptRepo: memory", makePromptRepoTests(Memory.storeArchive), Memory.layer)
 runContract("KeyStore: memory", makeKeyStoreTests(Memory.storeArchive), Memory.layer)
 
-// The expected results of the contract of PromptRepo come from the in-memory adapter. The results below are literal.
+// The expected results of the contract of PromptRepo come from the in-memory adapter, so this file tests the adapter
+// with literal results.
 
 const toId = (digit: number) => `00000000-0000-4000-8000-00000000000${digit}` as PromptId
 const tags = ["production", "Production", "ä"].map((name) => tag(name))

@@ -30,7 +30,7 @@ const change = (before: PromptState | null, after: PromptState | null): FileChan
   after
 })
 
-/** Renders the diff of a change whose file an export has written. */
+/** Renders the diff of a change. The changed file has the text that an export writes. */
 const render = (before: PromptState | null, after: PromptState | null): string =>
   renderDiff(
     change(before, after),
@@ -64,7 +64,7 @@ it("renderDiff shows all lines of an added prompt and of a removed fragment, and
   )
 })
 
-it("renderDiff and describeChange replace characters that control the terminal, and keep tabs", () => {
+it("renderDiff and describeChange replace all characters that control the terminal except tabs", () => {
   const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
   assert.match(render(state(), after), /^\+\ta\ufffd\[2J$/m)
   const line = describeChange({ ...change(null, state()), name: "\u001b[2J" })

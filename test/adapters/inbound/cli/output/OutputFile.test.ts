@@ -10,7 +10,7 @@ import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
 
-// The archive is larger than the buffer of a pipe, so that a write has to wait for the reader.
+// The archive is larger than the buffer of a pipe, so a write has to wait for the reader.
 const original = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
 const workspace = original.workspace.id
 const whole = toArchiveText(original)

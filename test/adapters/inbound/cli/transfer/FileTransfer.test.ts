@@ -71,7 +71,7 @@ it("readTexts rejects symbolic links and files that are not UTF-8, and ignores h
   assert.deepStrictEqual(await read(linked), Result.fail(InvalidFiles([{ path: "prompts", message }])))
 })
 
-it("updateDirectory writes and removes the given files, and changes no other file", async () => {
+it("updateDirectory writes the given texts, removes the files at the given paths, and changes no other file", async () => {
   const removed = ["prompts/a/b/removed.md", "prompts/c/removed.md"]
   const kept = ["README.md", "prompts/c/notes.txt", "prompts/kept.md"]
   const directory = makeDirectory("prompts/a.md", ...kept, ...removed)

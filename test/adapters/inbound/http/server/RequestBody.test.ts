@@ -11,7 +11,7 @@ const MiB = 1024 * 1024
 const first = WorkspaceId.make(crypto.randomUUID())
 const second = WorkspaceId.make(crypto.randomUUID())
 
-/** Reads a body of at most 1 MiB that arrives in these chunks and is complete after them. */
+/** Reads a body that consists of these chunks, with a limit of 1 MiB. */
 const read = (bodies: BodyReader, chunks: ReadonlyArray<Uint8Array>, workspace = first) => {
   const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
   const request = new PassThrough()

@@ -42,9 +42,9 @@ test("addKey adds the user again if another transaction deletes the user at the 
   assert.deepStrictEqual(yield* store.users(home.id), [{ ...owner, id: newUserId }])
 })
 
-test("a password reset does not wait for an addKey of the user", function* () {
+test("a password reset does not wait for a concurrent addKey for the same user", function* () {
   const { store, other, home, owner } = yield* makeSetting
-  // addKey locks the user first, and waits for this lock at its end.
+  // addKey locks the user first. The last statement of addKey waits for the lock of this table.
   const commit = yield* holdLocks(other, ["lock table audit_events in share mode", []])
   const user = { email: owner.email, newUserId: newId<typeof owner.id>() }
   const adding = yield* Effect.forkScoped(store.addKey(home.id, user, toNewKey(key(home.id, owner))))

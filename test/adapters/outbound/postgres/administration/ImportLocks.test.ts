@@ -117,7 +117,7 @@ for (const [what, statement, versions] of [
     ["2 Content of version 2"]
   ]
 ] as const)
-  test(`editContent starts over if an editor writes ${what} before the edit is written`, function* () {
+  test(`editContent starts over if an editor writes ${what} before editContent writes its edit`, function* () {
     const { store, other } = yield* openStoreAndClient
     const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
     yield* store.importWorkspace(own)

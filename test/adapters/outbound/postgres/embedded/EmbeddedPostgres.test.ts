@@ -50,7 +50,7 @@ const end = async (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<
   return (await exit)[0]
 }
 
-/** Runs one query on a new connection to the database of a report. */
+/** Runs one query on a new connection to the database whose URL the report contains. */
 const query = ({ url = "" }: Report, text: string): Promise<ReadonlyArray<object>> =>
   Effect.runPromise(Effect.scoped(Effect.flatMap(connectClient(url), (sql) => sql.unsafe(text))))
 

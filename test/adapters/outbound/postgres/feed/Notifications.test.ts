@@ -73,7 +73,7 @@ layer(database, { excludeTestServices: true })((it) => {
       }
     })
 
-  test("a statement that changes at most 1,000 workspaces notifies each of these workspaces, and a statement that changes more notifies all workspaces at once", function* () {
+  test("a statement notifies each changed workspace if at most 1,000 workspaces change, and otherwise all workspaces with one notification", function* () {
     const sql = yield* PgClient.PgClient
     yield* sql`delete from workspaces`
     yield* sql`insert into users (email) values ('many@example.com')`

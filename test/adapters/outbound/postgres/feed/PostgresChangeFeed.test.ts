@@ -19,7 +19,7 @@ import { proxyToUrl } from "../../../../support/network/tcpProxy.ts"
 const waitUntil = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.andThen(Effect.sleep("2 millis"), waitUntil(holds))))
 
-/** Starts a feed of the database behind `url` and collects its log. `notify` notifies on a direct connection. */
+/** Starts a feed of the database at `url` and collects its log. `notify` sends notifications directly to PostgreSQL. */
 const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
   const lines: Array<unknown> = []
   const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])

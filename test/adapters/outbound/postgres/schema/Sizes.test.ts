@@ -39,7 +39,7 @@ const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(l
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Generates numbers of all magnitudes. `String` writes some of them with an exponent. */
+/** Generates numbers of all magnitudes. `String` writes some of the numbers with an exponent. */
 const numbers = Arbitrary.array(
   Arbitrary.map(Arbitrary.all([int(minInt32, maxInt32), int(-330, 298)]), ([digits, exponent]) =>
     Number(`${digits}e${exponent}`)
@@ -65,7 +65,7 @@ const names = [
   ...["workspaces.name", "users.email", "api_keys.name", "folders.name", "fragments.name"]
 ]
 
-/** For each limit: its unit, a function that makes a value of a size, the largest size, and the columns. */
+/** For each limit: its unit, a function that makes a value of a given size, the largest size, and the columns. */
 const limits = [
   ["bytes", bytes, sizes.contentBytes, contents],
   ["slots", slots, sizes.contentSlots, contents],
