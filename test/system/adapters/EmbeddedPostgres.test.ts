@@ -8,7 +8,7 @@ const dataDir = makeTestDirectory("embedded-root-")
 const other = join(makeTestDirectory("embedded-other-"), "other")
 
 it.each(["pg_hba.conf", "PG_VERSION", "postmaster.pid"])(
-  "migrate as root exits with 1 if %s of the embedded database is a symbolic link, and does not use the target of the link",
+  "as root, migrate exits with 1 if %s of the embedded database is a symbolic link, and neither prints nor changes the linked file",
   async (name) => {
     const migrate = () => run(["migrate"], { DATA_DIR: dataDir })
     expect(await migrate()).toMatchObject({ code: 0 })

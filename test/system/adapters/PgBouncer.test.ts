@@ -8,7 +8,7 @@ import { testPorts } from "../../contracts/postgresPorts.ts"
 import { runPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase, toDatabaseUrl } from "../../support/database/server.ts"
 
-/** A migrated database behind PgBouncer. The process may open only the smallest allowed number of connections. */
+/** A migrated database behind PgBouncer, with the smallest number of connections that the configuration allows. */
 const pooledDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(
   Layer.provideMerge(
     Layer.unwrap(

@@ -24,19 +24,19 @@ const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
 const readCount = (redis: RedisServer, key: ApiKeyId): Effect.Effect<number> =>
   Effect.map(redis.ask(`GET ${toRedisKey(key)}`), (reply) => Number(reply.split("\r\n")[1] ?? 0))
 
-/** Expects the count of a key to outlive its minute, and to expire within two minutes. */
+/** Expects the count of a key to expire in more than one minute and at most two minutes. */
 const expectExpiry = Effect.fnUntraced(function* (redis: RedisServer, key: ApiKeyId) {
   const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
   assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
 })
 
-/** Makes a limiter with its own connection and counts, like another process. Closing the scope closes the limiter. */
+/** Makes a limiter with its own connection and counts, like a separate process. Closing the scope closes the limiter. */
 const makeLimiter = (url: string) =>
   Effect.map(Layer.build(Layer.fresh(layer({ url }))), (context) => Context.get(context, RateLimiter))
 
 const sleepLive = (milliseconds: number) => TestClock.withLive(Effect.sleep(milliseconds))
 
-/** Waits until the limiter counts in Redis again. Advances the test clock, and also waits in real time for I/O. */
+/** Waits until the limiter counts in Redis again. Advances the test clock, and also waits for I/O in real time. */
 const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter: RateLimiter["Service"]) {
   for (let tries = 0; tries < 100; tries++) {
     const key = newKey()
@@ -59,7 +59,7 @@ testRateLimiter(Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
 
 const test = makeTest(it.effect)
 
-test("with Redis, two processes share the limit of a key, even after refunds, but each has its own limit per process", function* () {
+test("with Redis, two processes share the limit of a key, even after refunds, but do not share the limit per process", function* () {
   const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
   const key = newKey()
   const both = (scope: CountScope) =>
@@ -73,12 +73,12 @@ test("with Redis, two processes share the limit of a key, even after refunds, bu
   assert.deepStrictEqual(yield* both("process"), [100, 100])
   yield* one.refund(key, now)
   assert.isFalse(one.isExhausted(key, 100, now))
-  // The connection keeps the order of commands, so Redis gets the refund before this request.
+  // Redis receives the commands of a connection in order, so Redis receives the refund before this command.
   yield* one.take(newKey(), 100, now)
   assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
 })
 
-test("after Redis loses its counts, a process still admits at most the limit of a key, and counts only new requests in Redis", function* () {
+test("after Redis loses its counts, a process still admits no more requests than the limit of a key, and counts only new requests in Redis", function* () {
   const limiter = yield* makeLimiter(redis.url)
   const key = newKey()
   assert.strictEqual(yield* countAdmitted(limiter, key, 20, now), 20)
@@ -96,7 +96,7 @@ test("when Redis goes down, no request fails or waits, and processes share count
   const key = newKey()
   assert.strictEqual(yield* countAdmitted(running, key, 60, now), 60)
   yield* redis.freeze
-  // The test clock stands still, so a request that waited for the timeout would never end.
+  // The test clock stands still, so a request that waits for the timeout never ends.
   const inFlight = yield* Effect.forkChild(countAdmitted(running, key, 100, now), {
     startImmediately: true
   })

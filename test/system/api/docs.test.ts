@@ -82,7 +82,7 @@ it.each(["/openapi.json", "/docs"])(
   }
 )
 
-it("/docs in a browser sends the inputs of the user and shows each response in view, without errors, policy violations or calls to other hosts", async () => {
+it("in a browser, /docs sends the inputs of the user and scrolls each response into view, without errors, policy violations or calls to other hosts", async () => {
   const context = await acquire(openBrowser)
   const page: Playwright = await context.newPage()
   page.setDefaultTimeout(15_000)
@@ -100,7 +100,7 @@ it("/docs in a browser sends the inputs of the user and shows each response in v
     `addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))`
   )
 
-  /** The path of each operation, the target of its request with the examples of the parameters, and a part of the response. */
+  /** The path of each operation, the end of its target with the example parameters, and a part of the response. */
   const operations = [
     ["/api/v1/prompts", "", '"title": "Product announcement"'],
     ["/api/v1/prompts/{id}", "/support-agent", "You are a support agent of {{shop}}."],
@@ -109,7 +109,7 @@ it("/docs in a browser sends the inputs of the user and shows each response in v
     ["/api/v1/prompts/{id}/versions/{version}", "/support-agent/versions/2", '"applied_suggestions": 2']
   ] as const
 
-  /** Opens an operation, sends its request with these inputs, and returns the element with the response. */
+  /** Opens an operation, and sends its request with these inputs. Returns the element that shows the response. */
   const sendRequest = async (path: string, inputs: Readonly<Record<string, string>> = {}) => {
     const operation = page.locator("details", { has: page.getByText(`GET ${path}`, { exact: true }) })
     await operation.locator("summary").click()

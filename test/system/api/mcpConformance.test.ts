@@ -31,14 +31,14 @@ const expectedFailures = parse(
 const api = startApi([archive], { env: { MCP: "on" } })
 const acquire = makeAcquire()
 
-// The suite fails if a check that is not in the list fails, or if a check in the list passes.
+// The suite fails if an unlisted check fails or a listed check passes.
 it.each(["2025-11-25", "2026-07-28"])(
   "the MCP conformance suite reports only expected failures for protocol version %s",
   async (version) => {
     const directory = makeTestDirectory("conformance-")
     const expected = [...expectedFailures.both!, ...expectedFailures[version]!]
     writeFileSync(join(directory, "expected.yaml"), stringify({ server: expected }))
-    // The suite cannot send a key.
+    // The suite cannot send a key, so the proxy adds the key.
     const authorization = `Bearer ${key.plaintext}`
     const port = await acquire(
       forwardingProxy(api.service(), { request: (headers) => ({ ...headers, authorization }) })

@@ -10,7 +10,7 @@ import { endProcess } from "../../support/programs/startProgram.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
-/** The test passes the script to the shell as text, in case the user that runs PostgreSQL cannot read this checkout. */
+/** The test passes this text to the shell, because the user that runs PostgreSQL cannot always read the checkout. */
 const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
 
 const acquire = makeAcquire()

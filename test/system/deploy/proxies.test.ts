@@ -7,9 +7,8 @@ import { programPath } from "../../support/programs/startProgram.ts"
 const deploy = join(import.meta.dirname, "../../../deploy")
 
 /**
- * Runs a script as on a new machine with Debian's packages: with their configuration in /etc, free ports, empty
- * directories, and a certificate of the package ssl-cert. No change of the script remains. Returns the lines of the
- * output.
+ * Runs a script as on a new machine with Debian's packages: free ports, empty directories, and a certificate like that
+ * of the package ssl-cert. Changes of files disappear at the end. Returns the lines of the output.
  */
 const runOnNewMachine = (script: string): ReadonlyArray<string> => {
   const prepare = `set -eu
@@ -31,9 +30,9 @@ const runOnNewMachine = (script: string): ReadonlyArray<string> => {
     .split("\n")
 }
 
-// Nothing listens on the ports of the service, so a proxy that runs responds with its own error.
+// No service runs, so a running proxy responds with its own error.
 
-it("deploy/nginx.conf starts as shipped with Debian's nginx, creates the directory of its cache, and serves TLS", () => {
+it("with the unmodified deploy/nginx.conf, Debian's nginx starts, creates the directory of its cache, and serves TLS", () => {
   expect(
     runOnNewMachine(`
       cp nginx.conf /etc/nginx/conf.d/prompt-retrieval.conf
@@ -44,7 +43,7 @@ it("deploy/nginx.conf starts as shipped with Debian's nginx, creates the directo
   ).toEqual(["502 2", "nginx-prompt-retrieval"])
 })
 
-it("deploy/haproxy.cfg starts as shipped with Debian's HAProxy, and serves TLS", () => {
+it("with the unmodified deploy/haproxy.cfg, Debian's HAProxy starts and serves TLS", () => {
   expect(
     runOnNewMachine(`
       cat /etc/ssl/certs/ssl-cert-snakeoil.pem /etc/ssl/private/ssl-cert-snakeoil.key |

@@ -41,7 +41,7 @@ const enableTls = async (url: string): Promise<string> => {
   return String(await query(url, "select pg_read_file('server.crt')"))
 }
 
-it("docs/deployment.md states for every sslmode whether connections are encrypted, and how to trust a private authority", async () => {
+it("docs/deployment.md states for every sslmode whether a connection is encrypted, and how to trust a private certificate authority", async () => {
   const cluster = await acquire(freshCluster)
   await cluster.start()
   const toUrl = (mode: string, host = "localhost") => {

@@ -33,7 +33,7 @@ const normalizers: Readonly<Record<string, (text: string) => string>> = {
       .trim()
 }
 
-/** The code blocks, each with the block before it. */
+/** The code blocks, each with the preceding block. */
 const blocks = readCodeBlocks(path).map((block, index, all) => ({ ...block, previous: all[index - 1] }))
 const isExample = (block?: CodeBlock): boolean => block?.language === "bash"
 const isOutput = ({ language, previous }: (typeof blocks)[number]): boolean =>

@@ -59,7 +59,7 @@ context.setGlobalContextManager({
 /** The first block of the document, which all other examples continue. */
 const [beginning, ...examples] = readCodeBlocks(document).map(({ code }) => code)
 
-/** Modules that use the code in the last table of the document. */
+/** Makes modules from the calls in the table "Traces" of the document. */
 const tracers: Readonly<Record<string, (call: string) => string>> = {
   OpenTelemetry: (call) => `import { trace } from "@opentelemetry/api"\n${call}\n`,
   Langfuse: (call) => `import { updateActiveObservation } from "@langfuse/tracing"\n${call}\n`,
@@ -147,7 +147,7 @@ it.each([
   { name: "@ai-sdk/openai", path: "/v1/responses", body: { input: [system, userInput] } },
   { name: "@langchain/core/messages", path: "/v1/chat/completions", body: { messages: [system, user] } }
 ])(
-  "the example with $name in docs/models.md sends the filled text with all its braces to the target model, and prints the response",
+  "the example with $name in docs/models.md sends the filled text to the target model without changes, and prints the response",
   async ({ name, path, body }) => {
     const { stdout, requests } = await runModule(name)
     expect(requests).toEqual([{ path, body: expect.objectContaining({ model: "model-1", ...body }) }])
@@ -166,7 +166,7 @@ it.each([
   )
 })
 
-it("docs/models.md states for every type of prompt which part of a model request the text becomes", () => {
+it("docs/models.md states for every type of prompt in which part of a model request its text belongs", () => {
   const types = readTable(document, "Send a prompt to a model").flatMap(([types]) =>
     [...types!.matchAll(/`(.+?)`/g)].map(({ 1: type }) => type!)
   )

@@ -10,7 +10,7 @@ import { programPath } from "../../support/programs/startProgram.ts"
 
 const examples = join(import.meta.dirname, "../../../examples")
 
-/** Reads names from standard input, and prints the prompt or the error for each name. */
+/** Reads the name in each line of stdin. Prints the prompt or the error. */
 const script = `
 import json, sys
 from prompts import Prompts, PromptError, PromptUnavailable, fill_slots
@@ -68,7 +68,7 @@ it("examples/prompts.py reads prompts by name, fills slots, revalidates its cach
 })
 
 it.each([429, 302])(
-  "after the status %i, examples/prompts.py returns cached prompts, even without an ETag, and sends no request before the time in Retry-After",
+  "after the status %i, examples/prompts.py returns cached prompts, even without an ETag, and sends no request until Retry-After has elapsed",
   async (status) => {
     let requests = 0
     const url = await serveFake(new FakeService(), (_, response) => {

@@ -118,7 +118,7 @@ it("the commands of docs/recipes.md list the prompts that no request in the acce
 })
 
 // promptfoo itself installs more than 200 MB, so this test calls the function as promptfoo 0.123 does.
-it("the function in examples/promptfoo returns messages with the resolved text, marked as text without templates", async () => {
+it("the function in examples/promptfoo returns messages whose text promptfoo does not read as a template", async () => {
   const project = makeLinkedProject("promptfoo")
   cpSync(join(root, "examples/promptfoo"), project, { recursive: true })
   const code = `

@@ -18,7 +18,7 @@ const rows = readTable(document, "Settings").map(([project, manifest, options, p
   manifest: manifest === "any" ? {} : JSON.parse(`{${unquote(manifest!)}}`),
   options: JSON.parse(`{${unquote(options!)}}`),
   path: unquote(path!),
-  /** The minor version of the earliest TypeScript 5 for which the row is meant. */
+  /** The earliest minor version of TypeScript 5 to which the row applies. */
   since: Number(/TypeScript 5\.(\d)/.exec(project!)?.[1] ?? 4)
 }))
 
@@ -60,7 +60,7 @@ beforeAll(async () => {
 })
 
 let count = 0
-/** Creates a project of an application. */
+/** Creates a project with these files, in a subdirectory of `home`. */
 const make = (manifest: object, files: Readonly<Record<string, string>>): string => {
   const directory = join(home, `project-${count++}`)
   mkdirSync(directory)
@@ -69,14 +69,14 @@ const make = (manifest: object, files: Readonly<Record<string, string>>): string
   return directory
 }
 
-/** Each row with the oldest compiler for which the row is meant, and with the newest compiler. */
+/** Each row with the oldest compiler to which the row applies, and each row with the newest compiler. */
 const combinations = rows.flatMap((row) => {
   const meant = compilers.filter(({ minor }) => minor >= row.since)
   return [meant[0]!, meant.at(-1)!].map((compiler) => ({ ...row, ...compiler }))
 })
 
 it.each(combinations)(
-  "with the settings for $project and TypeScript $version, an application with prompts.ts compiles and runs, and does not compile without a variable of a slot",
+  "with the settings for $project and TypeScript $version, an application with prompts.ts compiles and runs, but does not compile if fillSlots lacks a variable",
   async ({ manifest, options, path, minor, command: [command, ...args] }) => {
     const project = make(manifest, { "prompts.ts": constants, "main.ts": application(path) })
     const compilerOptions = {

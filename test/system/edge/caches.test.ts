@@ -14,7 +14,7 @@ const send = async (port: number, path: string, authorization: string | undefine
   }
 }
 
-/** Lists Authorization values that a faulty cache could confuse. */
+/** Returns Authorization values that a faulty cache could confuse. */
 const listCallers = ({ mine, theirs }: Origin) => [
   `Bearer ${mine.keys.active.plaintext}`,
   `bearer ${mine.keys.active.plaintext}`,
@@ -83,7 +83,7 @@ describe.each([
     expect(hits).toBeGreaterThan(40)
   })
 
-  it("a cache serves a 200 and a 304 from an entry without a request to the service", async () => {
+  it("a cache responds 200 and 304 from an entry without a request to the service", async () => {
     const key = `Authorization: Bearer ${origin.mine.keys.active.plaintext}`
     const path = `/api/v1/prompts/${origin.mine.archive.prompts[0]!.id}/versions`
     const first = await exchange(port, rawRequest(path, [key]))

@@ -55,7 +55,7 @@ describe("live prompts behind a proxy", () => {
       await database.sql(editPrompt, [prompts[0], text])
       await expect.poll(async () => (await read(prompts[0]!)).data.resolved_content).toMatch(text)
       expect((await read(prompts[0]!)).source).toMatch(/^(live|cached)$/)
-      // The client sends one request at the start, one per second, and a few for the edit.
+      // The client sends one request at the start, one per second, and a few requests after the edit.
       expect(requests.length).toBeLessThan((performance.now() - startedAt) / 1_000 + 5)
       expect(new Set(requests.map(({ path }) => path))).toEqual(new Set(["/api/v1/resolved"]))
     }

@@ -12,11 +12,9 @@ import {
   startVarnish
 } from "../../support/programs/edge.ts"
 
-/**
- * How long caches serve fresh and stale responses, in seconds. The service's 30 s and 300 s would slow the tests down.
- */
+/** How long caches serve fresh and stale responses, in seconds, instead of the 30 s and 300 s of the service. */
 const times = { fresh: 2, stale: 6 }
-/** nginx counts whole seconds, so its times can be this many seconds longer. */
+/** How much longer nginx can serve a response, in seconds, because nginx counts whole seconds. */
 const nginxRounding = 1
 
 const path = "/api/v1/prompts?per_page=2"
@@ -65,7 +63,7 @@ describe("a revoked key behind a cache", () => {
       expect(await mapCaches((cache) => readStatus(cache, each, revoked))).toEqual(fresh)
     await revoke(revoked)
     expect(await mapCaches((cache) => readStatus(cache, path, revoked))).toEqual(fresh)
-    /** Reads until the cache has responded 401 15 times in a row. Returns the time of the last 200. */
+    /** Reads until 15 successive responses of the cache are 401. Returns the time of the last 200. */
     const readUntilRejected = async (cache: Cache) => {
       let last = 0
       for (let rejections = 0; rejections < 15; await setTimeout(100))
@@ -74,7 +72,7 @@ describe("a revoked key behind a cache", () => {
       return last
     }
     const constantly = mapCaches(readUntilRejected)
-    // The revoked key has not read this path since its revocation. The responses are stale, but not too old.
+    // The revoked key has not read `unreadPath` since its revocation. The responses are stale, but not too old.
     await setTimeout((times.fresh + nginxRounding) * 1_000)
     expect(await mapCaches((cache) => readStatus(cache, unreadPath, revoked))).toEqual({
       ...fresh,

@@ -49,7 +49,7 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
     return { observations, loads }
   }
 
-  /** The ways in which a primary fails and later runs again: it is killed, or it stops responding. */
+  /** The ways in which a primary fails and later runs again. A silent primary does not respond. */
   const failures = [
     {
       name: "killed",
@@ -112,7 +112,7 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
       await onOldPrimary("select pg_reload_conf()")
       await write(onOldPrimary, 1_000_000)
 
-      // The change feeds are up again, so notifications make the next edits visible.
+      // Once the change feeds are up again, notifications make the next edits visible.
       for (const port of metricsPorts)
         await expect.poll(() => readMetric(port, "prompt_retrieval_change_feed_up"), pollOptions).toBe(1)
       for (let number = 22; number <= 40; number++) {

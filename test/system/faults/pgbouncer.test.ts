@@ -25,7 +25,7 @@ const listSessions = (url: string, clients: number) =>
     Effect.gen(function* () {
       const connect = PgConnection.make({ url: Redacted.make(url), prepare: false })
       const connections = yield* Effect.all(Array.from({ length: clients }, () => connect))
-      // An open transaction on each connection gives each connection a different session of the pool.
+      // Because each connection has an open transaction, each connection gets a different session of the pool.
       for (const connection of connections) yield* connection.query("begin")
       const states = []
       for (const connection of connections) {
@@ -108,7 +108,7 @@ describe("a change feed that receives no notification", () => {
   const start = (env: Record<string, string>) => acquire(runService(() => startService(env)))
   const reason = `${feedDown}: no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL`
 
-  it("behind PgBouncer in transaction mode, the change feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
+  it("behind PgBouncer in transaction mode, the change feed stays down, and the log requests DATABASE_FEED_URL and a statement_timeout once", async () => {
     const { url } = await acquire(runPgBouncer(toDatabaseUrl(await acquire(freshDatabase)), "transaction"))
     const service = await start({ DATABASE_URL: url })
     await expect.poll(() => service.output().split(reason).length - 1).toBe(1)
@@ -117,7 +117,7 @@ describe("a change feed that receives no notification", () => {
     expect(service.output().split(/run ALTER ROLE \w+ SET statement_timeout = '3s'/)).toHaveLength(2)
   })
 
-  it("with a DATABASE_FEED_URL of another database, the change feed stays down, and the log names the reason", async () => {
+  it("if DATABASE_FEED_URL leads to another database, the change feed stays down, and the log states the reason", async () => {
     const [DATABASE_URL, DATABASE_FEED_URL] = [
       toDatabaseUrl(await acquire(freshDatabase)),
       toDatabaseUrl(await acquire(freshDatabase))

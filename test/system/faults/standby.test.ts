@@ -47,8 +47,8 @@ describe("a hot standby of another PostgreSQL server", () => {
     await expectBystandersUnaffected(service)
     await expect.poll(readWarnings).toEqual(expectedWarnings)
 
-    // Within this time, the feed tries to reconnect, and the service tries to write key uses. The service must not log
-    // a warning again.
+    // During this pause, the change feed tries to reconnect and the service tries to write key uses. The log must
+    // contain no further warning.
     await readAll(keys.second)
     await setTimeout(2_500)
     await readAll(keys.second)

@@ -17,7 +17,7 @@ const commits = [
   commit(20_000, "c", { rejection: "401" })
 ]
 
-/** Makes a response with a content or, for "401", a rejection. */
+/** Makes an observation of a content, or of a rejection if the content is "401". */
 const receive = (startedAt: number, content: string, process = "p", ageMs = 0): Observation => ({
   ...{ caller: "caller", key: 0, target, process, ageMs, startedAt, endedAt: startedAt + 5 },
   ...(content === "401" ? { rejection: content, parts: [] } : { rejection: undefined, parts: [content] })
@@ -37,7 +37,7 @@ it.each([
   ["a rejection of a key that is valid", [receive(15_000, "401")], ["401"]],
   ["a content after a rejection", [receive(21_000, "401"), receive(21_100, "c")], ["the key is valid"]]
 ])(
-  "the checker of the freshness oracle reports a response if and only if no commit explains the response: %s",
+  "the checker of the freshness oracle reports a response if and only if no allowed state matches the response: %s",
   (_, observations, facts) => {
     expect(check(commits, observations, boundMs).map(({ fact }) => fact)).toEqual(facts)
   }

@@ -13,7 +13,7 @@ import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
-/** The values of series by name and labels. The values are in promtool's notation, with one sample per minute. */
+/** Maps the name and labels of a series to its values in promtool's notation, with one sample per minute. */
 type Series = Readonly<Record<string, string>>
 
 const requests = (status: number, route = "/api/v1/prompts") =>
@@ -22,8 +22,8 @@ const durations = (le: string) => `http_request_duration_seconds_bucket{route="/
 const processDenials = 'rate_limit_denials_total{bucket="process"}'
 
 /**
- * The metrics of a healthy instance over 150 minutes, with 600 successful requests per minute. The 422 responses for
- * content that is too large are not faults of the service.
+ * The metrics of a healthy instance over 150 minutes, with 600 successful requests per minute. Its 422 and 429
+ * responses, and its 503 responses to /readyz, are not faults of the service.
  */
 const healthy: Series = {
   build_info: "1x150",
@@ -47,7 +47,7 @@ const healthy: Series = {
   process_start_time_seconds: "0x150"
 }
 
-/** For each alert, series that make the alert fire, and series that almost meet its condition. */
+/** For each alert, series that make the alert fire, and series that almost make the alert fire. */
 const conditions: Readonly<Record<string, readonly [fires: Series, quiet: Series]>> = {
   PromptRetrievalUnavailable: [{ [requests(503)]: "0+8x150" }, { [requests(503)]: "0+7x150" }],
   PromptRetrievalOutage: [
@@ -82,7 +82,7 @@ const conditions: Readonly<Record<string, readonly [fires: Series, quiet: Series
 
 const directory = makeTestDirectory("alerts-")
 
-/** Returns series under the names that they have after Prometheus has scraped them from an instance of a job. */
+/** Returns series with the names that Prometheus gives them when it scrapes an instance of a job. */
 const scrape = (series: Series, instance: string, job = "prompt-retrieval", prefix = "prompt_retrieval_") =>
   Object.entries({ ...healthy, ...series }).map(([name, values]) => {
     const [metric, labels = ""] = name.replace("}", "").split("{")
@@ -103,7 +103,7 @@ const makeTest = (series: ReturnType<typeof scrape>, firing: ReadonlyArray<strin
   ]
 })
 
-it("each alert fires if an instance of the job meets the condition, but not for other jobs or if the condition is almost met", () => {
+it("each alert fires for an instance of the job that meets the condition, but not for other jobs or if an instance almost meets the condition", () => {
   const instances = Object.entries(conditions).flatMap(([alert, [fires, quiet]]) => [
     ...scrape(fires, alert),
     ...scrape(quiet, `${alert}, almost`),

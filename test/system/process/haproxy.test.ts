@@ -68,7 +68,7 @@ describe("two instances behind HAProxy", () => {
       codes.push(await services[index].stop())
       await waitForRequests()
       services[index] = await startService({ ...env, PORT: String(services[index].port) })
-      // HAProxy checks the instance once per second, so HAProxy needs this time to use the new instance.
+      // HAProxy checks each instance once per second, so HAProxy uses the new instance after this pause.
       await setTimeout(1_500)
       await waitForRequests()
     }

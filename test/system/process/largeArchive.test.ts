@@ -19,11 +19,11 @@ import { makeTestDirectory } from "../../support/testDirectory.ts"
 const MiB = 1024 * 1024
 const promptCount = 76_000
 
-/** Makes items in the order of an export. */
+/** Makes items, sorted as an export sorts them. */
 const makeItems = <A extends { readonly id: string }>(count: number, make: (index: number) => A) =>
   Array.from({ length: count }, (_, index) => make(index)).toSorted(compareIds)
 
-/** Makes an archive whose text has about 200 MiB. */
+/** Makes an archive that takes about 200 MiB as a file. */
 const makeLargeArchive = (): Archive => {
   const tags = makeItems(20, (index) => tag(`tag ${index}`))
   const fragments = makeItems(100, (index) => fragment(`Text ${index}`))
@@ -46,7 +46,7 @@ const makeLargeArchive = (): Archive => {
 const scratch = makeTestDirectory("large-archive-")
 const { env } = makeTestDatabase()
 
-/** Runs a command. Returns its peak resident memory in bytes. */
+/** Runs a command. Returns the peak resident memory of its process in bytes. */
 const measurePeak = async (args: ReadonlyArray<string>): Promise<number> => {
   const script = "process.on('exit',()=>console.error('maxRSS',process.resourceUsage().maxRSS))"
   const { code, stderr } = await run(args, {
@@ -57,7 +57,7 @@ const measurePeak = async (args: ReadonlyArray<string>): Promise<number> => {
   return Number(/maxRSS (\d+)/.exec(stderr)![1]) * 1024
 }
 
-it("import and export of a 200 MiB archive keep every byte and use at most 6.5 times the archive's size in memory", {
+it("an import and an export of a 200 MiB archive keep every byte, and each use at most 6.5 times as much memory", {
   timeout: 600_000
 }, async () => {
   const [file, exported] = [join(scratch, "archive.json"), join(scratch, "exported.json")]

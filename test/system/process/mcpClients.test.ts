@@ -20,13 +20,13 @@ const importTool = (path: string): Promise<Json> =>
 const sdk1 = ["sdk/dist/esm/client/index.js", "sdk/dist/esm/client/streamableHttp.js"]
 const sdk2 = ["client/dist/index.mjs"]
 
-// The clients of the official SDK, each with the protocol version that the client uses.
+// Each row has the SDK's version, the protocol version that this client negotiates, its modules, and its options.
 it.each([
   ["1.x", "2025-11-25", sdk1, {}],
   ["2.x", "2025-11-25", sdk2, {}],
   ["2.x", "2026-07-28", sdk2, { versionNegotiation: { mode: "auto" } }]
 ])(
-  "the official MCP client %s lists prompts, gets a prompt and calls tools with protocol version %s",
+  "the official MCP client %s with protocol version %s lists prompts, gets a prompt and calls tools",
   async (_, version, paths, options) => {
     const modules = await Promise.all(paths.map(importTool))
     const { Client, StreamableHTTPClientTransport } = Object.assign({}, ...modules)

@@ -56,7 +56,7 @@ describe("deploy/roles.sql", () => {
     expect(imported).toMatchObject({ code: 0, stderr: "" })
   })
 
-  it("under the role of the service, every endpoint responds, the service stores when keys are used, and the log has no warning", async () => {
+  it("with the role of the service, every endpoint returns 200, the service records the use of keys, and the log has no warning", async () => {
     const service = await startObservedService(toEnv("service"))
     try {
       const filtered = `/api/v1/prompts?tag=production&folder_id=${archive.folders[0]!.id}`
@@ -102,7 +102,7 @@ describe("deploy/roles.sql", () => {
     for (const statement of statements) await expect(sql(statement), statement).rejects.toThrow()
   })
 
-  it("serve exits with 1 and names the privilege that its role lacks", async () => {
+  it("serve exits with 1 and prints which privilege its role lacks", async () => {
     const owner = await connectAs("owner")
     await owner.sql(`revoke select on api_keys from ${roles.service}`)
     expect(await run(["serve"], { ...toEnv("service"), PORT: "0", LOG_LEVEL: "warn" })).toEqual({
