@@ -116,7 +116,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
         // The files are parsed before the edit, because the store holds a lock during an edit and can repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
-        // `planImport` makes ids without running an effect, so `newId` is a synchronous function.
+        // `planImport` makes ids without running an effect. `SecureRandom` has no synchronous function for ids.
         const planOptions = { ...options, now: yield* now, newId: uuidV7Unsafe }
         let latest: ImportPlan | undefined
         const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {

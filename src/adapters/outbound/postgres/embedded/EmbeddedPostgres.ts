@@ -37,7 +37,7 @@ const findSocket = Effect.fnUntraced(function* (dataDir: string) {
  * whenever the server ends. Creates a missing database. Fails immediately if another process owns the directory, if the
  * directory cannot hold the database, or if PostgreSQL cannot run on this machine.
  */
-export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
+export const open = Effect.fnUntraced(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)
   // The socket exists only while the server accepts connections.
   const socket = join(dataDir, socketName)
