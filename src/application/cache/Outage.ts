@@ -128,12 +128,12 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
       )
     }
   })
-  const report = Effect.suspend(() => {
+  const report = Effect.gen(function* () {
     const age = checkIsUp(feed) ? 0 : (findAge() ?? maxAgeMs)
-    secondsLeft.updateUnsafe((maxAgeMs - age) / 1_000, metricRegistry)
-    if (!isServing || !checkIsUp(feed)) return Effect.void
+    yield* Metric.update(secondsLeft, (maxAgeMs - age) / 1_000)
+    if (!isServing || !checkIsUp(feed)) return
     isServing = false
-    return Effect.logInfo("Database restored; responses are current again")
+    yield* Effect.logInfo("Database restored; responses are current again")
   })
   return { outage, report }
 }

@@ -5,7 +5,6 @@ import * as Metric from "effect/Metric"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
 import type { AdmittedCaller } from "../../../application/Admission.ts"
 import { checkIsUp, revisionOf } from "../../../application/cache/RevisionedCache.ts"
-import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
@@ -58,13 +57,13 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   let heldCount = 0
   const heldByKey = new Map<ApiKeyId, number>()
   // Registers the gauge, so that the metrics include it even before the first held request.
-  heldGauge.updateUnsafe(0, metricRegistry)
+  yield* Metric.update(heldGauge, 0)
+  const updateGauge = Effect.suspend(() => Metric.update(heldGauge, heldCount))
 
   const changeCount = (key: ApiKeyId, change: 1 | -1): void => {
     heldCount += change
     heldByKey.set(key, (heldByKey.get(key) ?? 0) + change)
     if (heldByKey.get(key) === 0) heldByKey.delete(key)
-    heldGauge.updateUnsafe(heldCount, metricRegistry)
   }
 
   feed.onChange((changed) => {
@@ -161,14 +160,19 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       held.set(workspace, requests.add(request))
       changeCount(keyId, 1)
       context.isHeld = true
-      return Effect.ensuring(
-        restore(waitForChange(request, context, current > revision ? undefined : current, response)),
-        Effect.sync(() => {
-          requests.delete(request)
-          if (requests.size === 0) held.delete(workspace)
-          changeCount(keyId, -1)
-          endWait()
-        })
+      return updateGauge.pipe(
+        Effect.andThen(
+          restore(waitForChange(request, context, current > revision ? undefined : current, response))
+        ),
+        Effect.ensuring(
+          Effect.suspend(() => {
+            requests.delete(request)
+            if (requests.size === 0) held.delete(workspace)
+            changeCount(keyId, -1)
+            endWait()
+            return updateGauge
+          })
+        )
       )
     })
 

@@ -42,8 +42,7 @@ const makeGauges = Effect.fnUntraced(function* (pool: string, maxConnections: nu
     "max",
     "Maximum number of statements that the pool's connections run at the same time"
   )
-  const changeMax = (change: number) => Effect.sync(() => max.modifyUnsafe(change, metricRegistry))
-  yield* Effect.acquireRelease(changeMax(maxConnections), () => changeMax(-maxConnections))
+  yield* Effect.acquireRelease(Metric.modify(max, maxConnections), () => Metric.modify(max, -maxConnections))
   return {
     waiting: makeGauge("waiting", "Statements that wait for a connection of the pool"),
     running: makeGauge("running", "Statements in flight on the pool's connections")
