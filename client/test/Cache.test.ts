@@ -58,7 +58,7 @@ it("a cache that contains maxEntries entries evicts the least recently used entr
   expect(await readAll("a", "c", "d", "b")).toBe("cached cached cached fresh")
 })
 
-it("a call with headers bypasses the cache, unless the headers only identify the request", async () => {
+it("a call with headers bypasses the cache, unless it has only User-Agent, X-Request-Id and trace headers", async () => {
   const { read, requests } = makeCachingClient([() => textResponse("a", { etag: '"a"' })])
   await read()
   expect(await read({ headers: { "Cache-Control": "no-cache" } })).toBe("a (fresh)")
@@ -82,7 +82,7 @@ it("the age of a result counts from the start of its request", async () => {
   expect(await read()).toBe("a (stale)")
 })
 
-it("after a suspension of the machine, the client discards a response to a request that started too long ago, and repeats the request", async () => {
+it("if the machine is suspended for an hour during a request, the client discards the response and repeats the request", async () => {
   const { client, read, pending } = makeManualClient()
   const call = client.prompts.getResolved("p")
   await flush()

@@ -46,7 +46,7 @@ it("fillSlots and toMessage throw a TypeError for a prompt that is neither a tex
   assert.throws(() => fillSlots("{{a}}", undefined as never), MissingVariablesError)
 })
 
-it("toMessage fills the slots, and returns the role user except for system and assistant prompts", () => {
+it("toMessage fills the slots, and returns the role system or assistant for prompts of this type, and user for all others", () => {
   for (const prompt_type of PromptType.literals) {
     const role = prompt_type === "system" || prompt_type === "assistant" ? prompt_type : "user"
     const message = toMessage({ prompt_type, resolved_content: "Hi {{a}}" }, { a: 1 })

@@ -56,7 +56,7 @@ interface Scenario {
   readonly random: number
 }
 
-/** Predicts the end of a call, the number of its requests, and its duration. */
+/** Predicts how a call ends, how many requests the call sends, and how long the call takes. */
 const predict = ({ attempts, timeout, maxRetries, random }: Scenario) => {
   let took = 0
   for (let requests = 1; ; requests++) {
@@ -201,7 +201,7 @@ it("every method rejects with an AbortError and sends no request if the signal i
   expect(requests).toEqual([])
 })
 
-it("the client logs each attempt, at warn after a transient failure and otherwise at debug, and ignores an exception in the logger", async () => {
+it("the client logs each attempt, even if the logger throws: at warn after a transient failure, and otherwise at debug", async () => {
   vi.spyOn(Math, "random").mockReturnValue(0)
   const log: Array<unknown> = []
   const toLogger = (level: string) => (message: string, fields: object) => {

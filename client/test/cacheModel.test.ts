@@ -15,7 +15,6 @@ type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404
 
 const targets = ["a", "b", "c"]
 const bundle = makeBundle({ name: "a", content: "Bundled text" })
-/** One step of a test. */
 const step = Arbitrary.all({
   kind: oneOf("read", "read", "read", "pass", "pass", "suspend", "set back", "edit", "behave", "behave"),
   target: oneOf(...targets),

@@ -19,7 +19,6 @@ const margin = 10_000
  */
 type Behavior = "waits" | "Age: 20" | "prefer" | "if-none-match" | "no connection" | 401 | 503
 
-/** One step of a test. */
 const step = Arbitrary.all({
   kind: oneOf("read", "read", "pass", "pass", "suspend", "edit", "remove", "behave"),
   millis: oneOf(1, 999, 1_000, 5_000, 12_500, 24_999, 25_000, 29_999, 30_000, 60_000, 330_000),
@@ -53,13 +52,11 @@ class Model {
   /** The end of the wait or of the pause, on the monotonic clock. */
   #endsAt = 0
 
-  /** Loads the text. */
   start(): void {
     this.#request(false)
     this.#request()
   }
 
-  /** Advances the clocks. */
   pass(millis: number): void {
     const end = this.awake + millis
     while (this.#endsAt <= end) {

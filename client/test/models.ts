@@ -18,7 +18,6 @@ interface Comparison<A> {
   readonly read: (step: A) => readonly [expected: string, result: Promise<Resolved>]
   /** Returns the true age of a text. */
   readonly getTrueAge: (text: string) => number
-  /** Changes the service. */
   readonly change: (step: A) => void
   /** Checks further rules after each step. After a read, `result` is the result of the read. */
   readonly check?: (result?: Resolved) => void

@@ -8,7 +8,7 @@ import { FakeService } from "../src/testing.ts"
 /** A type without undefined fields. Only the result of a fallback can have an undefined prompt_type. */
 type FromService<A> = { readonly [Field in keyof A]: Exclude<A[Field], undefined> }
 
-// tsc checks these types, including `readonly` and `?`: the types of resources are identical to the service's schemas.
+// tsc checks that the types of resources, including `readonly` and `?`, equal the types of the service's schemas.
 expectTypeOf<Client.PromptSummary>().toEqualTypeOf<(typeof PromptSummary)["Encoded"]>()
 expectTypeOf<Client.Prompt>().toEqualTypeOf<(typeof Prompt)["Encoded"]>()
 expectTypeOf<FromService<Client.ResolvedPrompt>>().toEqualTypeOf<(typeof ResolvedPrompt)["Encoded"]>()

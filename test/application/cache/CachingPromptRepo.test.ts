@@ -23,7 +23,7 @@ const makeCache = Effect.fnUntraced(function* (
   beforeResult: (n: number) => Effect.Effect<void> = () => Effect.void
 ) {
   const feed = new SwitchedFeed()
-  /** The calls of the repo in order: `list` counts the prompts, `listPage` does not. */
+  /** The calls of the repo in order. `list` counts the prompts, and `listPage` does not. */
   const reads: Array<"list" | "listPage"> = []
   const state = { count: 7 }
   const repo = Layer.mock(PromptRepo, {

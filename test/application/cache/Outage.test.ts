@@ -41,9 +41,8 @@ const setUp = () => {
     lines,
     report: () => logged(report),
     record: (ageMs: number) => logged(outage.recordResponse(ageMs)),
-    /** A heartbeat arrives. */
     beat: () => feed.recordContact({ ...clock }),
-    /** Lets time pass without a tick. Returns true if the feed is still up. A suspension stops the monotonic clock. */
+    /** Pauses the process. Returns true if the feed is still up. A suspension also stops the monotonic clock. */
     pause,
     /** Lets time pass. The feed notices that the process is running. */
     advance: (ms: number) => {
@@ -62,7 +61,7 @@ const repeat = <Kind extends string>(count: number, ...kinds: ReadonlyArray<Kind
 
 /**
  * - `request`, `finish`: a caller requests the value of the workspace, and a read ends
- * - `commit`: the database contains a new value, and notifies the feed
+ * - `commit`: the database stores a new value, and notifies the feed
  * - `beat`, `receive`: the feed sends a heartbeat, and receives the next notification or heartbeat
  * - `invalidate`: a reader has found a change that the feed has not reported
  * - `run`: time passes
@@ -111,7 +110,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const floors = workspaces.map(() => 0)
   /** The messages to the feed that are in flight, in order. */
   let messages: Array<() => void> = []
-  /** The last heartbeat that arrived: the versions in the database at its sending, and the time of its sending. */
+  /** The database had these `versions` at the `time` when the feed sent the heartbeat that arrived last. */
   let contact = { versions: [...stored], time: 0 }
   /** `isLost`: true until a heartbeat arrives on the current connection. `isConnected`: true while messages are sent. */
   let [isLost, isConnected] = [true, true]

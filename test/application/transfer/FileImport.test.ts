@@ -32,7 +32,7 @@ import {
   renderFiles
 } from "../../support/promptFiles.ts"
 
-/** Imports the files of a workspace after their texts were changed. Checks that a second import changes nothing. */
+/** Changes the files of a workspace and imports the files. Checks that a second import changes nothing. */
 const importChanged = (source: Archive, change: (texts: Texts) => Texts) => {
   const home = source.workspace.id
   const texts = change(renderFiles(source))

@@ -99,7 +99,7 @@ export const testEdit = (it: ContractTests): void => {
     assert.lengthOf(yield* readStates, 3)
     yield* replace(states)
     yield* replace(undefined)
-    // An archive contains no states, so importing an archive keeps them.
+    // An archive contains no states, so an import keeps the recorded states.
     yield* loadArchive(home)
     assert.sameDeepMembers([...(yield* readStates)], states)
     assert.deepStrictEqual((yield* readContent(other.workspace.id)).importedStates, [])

@@ -171,7 +171,7 @@ export const testImport = (it: ContractTests): void => {
       ),
       [{ api_keys: [{ ...make(), id: keys.active.stored.id }] }, "api_keys[0].id"],
       [{ api_keys: [taken] }, "api_keys[0].id"],
-      // An import cannot assign a stored key without a workspace to a workspace.
+      // An import cannot assign a workspace to a stored key that has none.
       [{ api_keys: [{ ...taken, workspace_id: own.workspace.id }] }, "api_keys[0].id"],
       [
         {

@@ -31,7 +31,6 @@ const workspace = id<WorkspaceId>(1, 1)
 const folder_id = id<FolderId>(2, 3)
 const ids = Array.from({ length: 16 }, (_, index) => id<PromptId>(5, index + 1))
 
-/** The size of a database. */
 interface Size {
   /** The number of prompts in the workspace that is read. */
   readonly prompts: number
