@@ -2,9 +2,9 @@ import type { Dataset } from "./dataset.ts"
 import { type Generator, type LoadResult, median, quantile, type Stream } from "./load.ts"
 import { type ServerProcess, type Start, startServer } from "./processes.ts"
 
-/** The lengths and the numbers of the measurements of a scenario. */
+/** The length of a round, and the numbers of rounds, starts, requests and imports that a scenario measures. */
 export interface Scale {
-  /** The seconds of one round against one server. */
+  /** How many seconds one round against one server takes. */
   readonly seconds: number
   readonly rounds: number
   readonly starts: number

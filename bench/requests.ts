@@ -51,7 +51,7 @@ export const thousandPrompts = makeStream(
   numbers(1000).map((i) => resolved(thousand, i))
 )
 export const unknownKeys: Stream = { ...onePrompt, key: "unknown", expect: 401 }
-/** The requests of a key with a limit of one request per minute. */
+/** Requests that exceed the limit of their key, which is one request per minute. */
 export const overLimit: Stream = { ...onePrompt, expect: 429, alsoAllowed: 200 }
 
 /** Returns the targets of all prompts of a workspace in a shuffled order. */

@@ -9,7 +9,7 @@ import { atLeast, atMost } from "./measurement.ts"
 import { makeServiceStart, type ServerProcess } from "./processes.ts"
 import { numbers, onePrompt, resolved } from "./requests.ts"
 
-/** A key and a target that clients wait for. */
+/** The key and the target of a request that waits. */
 interface Wait {
   readonly key: string
   readonly target: string

@@ -11,8 +11,8 @@
 --   psql --dbname=prompts --file=deploy/roles.sql
 --
 -- Run the file before the first `migrate`, and once more after that `migrate`: some privileges are granted on single
--- columns and tables, which must exist. The tables of later migrations get their privileges when they are created. The
--- file may run at any time; it changes nothing if the roles already have their privileges.
+-- columns and tables, which must exist. The tables of later migrations get their privileges when they are created. You can
+-- run the file at any time. The file changes nothing if the roles already have their privileges.
 --
 -- `--set=owner=NAME`, `--set=service=NAME` and `--set=admin=NAME` select other names. If the tables exist and have
 -- another owner, select that owner with `--set=owner=NAME`. Set passwords with psql's \password.

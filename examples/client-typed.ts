@@ -1,5 +1,5 @@
 /**
- * Reads a prompt by a typed reference, so that the compiler knows its slots.
+ * Reads a prompt by a typed reference, so that the compiler knows the slots of the prompt.
  *
  *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-typed.ts
  */

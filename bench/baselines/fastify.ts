@@ -1,7 +1,7 @@
 /**
  * The API that an engineer would write in a day with Fastify and postgres.js: one key lookup and one statement per
- * request, without a cache. For the measured requests, its errors, access rules, limits, headers and bodies equal those
- * of the service.
+ * request, without a cache. For the measured requests, the errors, access rules, limits, headers and bodies of this API
+ * equal those of the service.
  */
 import { hash, randomUUID } from "node:crypto"
 import fastify, { type FastifyRequest } from "fastify"

@@ -49,7 +49,7 @@ export const generateHistory = (stage: Stage, seed: number) => {
     })),
     // No later change removes a wrong entry that a cache stores during the last two steps. The pause before the last
     // step is long enough for the caches to fill and for slow reads to be in flight. In every second history, no change
-    // feed receives the last change. In every fourth history, the last change is made during an outage.
+    // feed receives the last change. In every fourth history, the last change happens during an outage.
     { pauseMs: 50, ...changeEverything("ending 0") },
     {
       pauseMs: 1_300,

@@ -22,10 +22,10 @@ const maxPauseMs = 35
 /** The pause after a request that gets a 503 or no response, in milliseconds. */
 const retryPauseMs = 50
 
-/** What happened while the history of a seed ran. */
+/** The commits, disturbances, observations and violations of the history of a seed. */
 export type RunResult = Awaited<ReturnType<typeof runHistory>>
 
-/** Commits one step and returns the span of the commit. */
+/** Commits one step. Returns the times before and after the commit. */
 const commit = Effect.fnUntraced(function* (
   { sql, instances }: Stage,
   { statements, cutsFeeds = false, outageMs = 0 }: Step

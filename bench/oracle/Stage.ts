@@ -53,7 +53,7 @@ const startInstance = Effect.fnUntraced(function* (
   }
 })
 
-/** Two instances of the service on one database behind PgBouncer, on which histories run one after another. */
+/** Two instances of the service on one database behind PgBouncer. Histories run on a stage one after another. */
 export type Stage = Effect.Success<ReturnType<typeof startStage>>
 
 export interface StageOptions {

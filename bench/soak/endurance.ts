@@ -12,7 +12,7 @@ import { lockTables, promptTables } from "../../test/support/database/locks.ts"
 import { redisServer } from "../../test/support/programs/redis.ts"
 import { acquireService, p99, type Run } from "./run.ts"
 
-/** The service's request deadline of 5 s, and a reserve of 2 s for a busy machine, in milliseconds. */
+/** The maximum duration of a request, in milliseconds: a deadline of 5 s, and a reserve of 2 s for a busy machine. */
 const responseTimeoutMs = 7_000
 /** The maximum growth of the heap after the warm-up, in MiB, in a run of at least 10 minutes. */
 const maxGrowth = 20
@@ -193,7 +193,7 @@ export const endurance = async (run: Run): Promise<void> => {
   const [early, late] = [Math.min(...warm.slice(0, third)), Math.min(...warm.slice(-third))]
   console.log({ seconds, statuses, recoveriesMs: recoveries, p99Ms: p99(replies) })
   console.log({ heapMiB: { early, late }, descriptors: { before, after }, code })
-  // In a short run, the normal variation of the heap hides its growth.
+  // In a short run, normal variation hides the growth of the heap.
   check(seconds < 600 || late - early <= maxGrowth, `the heap grew from ${early} to ${late} MiB`)
   check(after <= before + maxDescriptorsLeft, `${after} descriptors instead of ${before}`)
   check(code === 0, `exit code ${code}`)

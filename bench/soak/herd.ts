@@ -183,7 +183,7 @@ export const herd = async (run: Run): Promise<void> => {
     // The applications simulate other machines, so other work on this machine should not delay them.
     setPriority(-10)
   } catch {
-    // Only a privileged user may raise the priority. The run measures the delay in any case.
+    // Only a privileged user may raise the priority. The run also measures the delay without this priority.
   }
   for (const name of ["warm", "cold"] as const) await runScenario(run, name)
 }

@@ -27,7 +27,7 @@ it("GET /prompts/{id} and GET /prompts/{id}/resolved return every prompt, includ
     }
 })
 
-it("GET /prompts/{id}/versions lists the summaries of all versions, highest number first; .../versions/{version} returns one version", async () => {
+it("GET /prompts/{id}/versions lists the summaries of all versions, highest number first, and GET /prompts/{id}/versions/{version} returns one version", async () => {
   const page = { page: 1, per_page: 20 }
   const read = model.listVersions(workspace, greeting!.id, undefined, page)
   const { items: data, total } = Effect.runSync(read)

@@ -99,7 +99,7 @@ it("GET /resolved?prompt= returns prompts by id and by name in the given order, 
   expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
 })
 
-it("GET /resolved returns 400 if the parameter prompt occurs over 100 times or together with paging or a filter", async () => {
+it("GET /resolved returns 400 if the parameter prompt is given more than 100 times, or together with paging or a filter", async () => {
   const atMost = invalidParameter("prompt", "must be given at most 100 times")
   expectError(await send(toQuery(Array(101).fill("a"))), atMost)
   const alone = invalidParameter("prompt", "must not be combined with other parameters")

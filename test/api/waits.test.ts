@@ -42,8 +42,8 @@ const expectHeld = (count: number) => expect.poll(() => api.metric(held), { inte
 const unchanged = (applied?: string) => ({ status: 304, applied, caching: "no-store" })
 const ordinaryCaching = "public, s-maxage=30, stale-while-revalidate=300"
 
-describe("a GET with If-None-Match and Prefer: wait", () => {
-  it("gets 200 with the new text and no-store when the resource changes, and is missing from the histogram of request durations", async () => {
+describe("requests that wait for a change", () => {
+  it("a request that waits gets 200 with the new text and no-store when the resource changes, and is missing from the histogram of request durations", async () => {
     const { response } = await wait()
     const route = "/api/v1/prompts/:id/resolved"
     const histogram = `prompt_retrieval_http_request_duration_seconds_count{route="${route}"}`
@@ -59,14 +59,14 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
   })
 
   it.each(Object.entries(targets))(
-    "waits at the endpoint %s, and gets 304 with Preference-Applied at the end",
+    "a request that waits at the endpoint %s gets 304 with Preference-Applied if nothing changes",
     async (_, target) => {
       const { response } = await wait(target, undefined, 1)
       expect(summarizeWait(await response)).toEqual(unchanged("wait=1"))
     }
   )
 
-  it("does not wait if the ETag differs, if the method is HEAD, or if a header is missing", async () => {
+  it("a request with Prefer: wait gets its response at once if its ETag is outdated, its method is HEAD, or a header is missing", async () => {
     const etag = `If-None-Match: ${(await get()).headers.etag}`
     const prefer = "Prefer: wait=50"
     const send = async (target: string, lines: ReadonlyArray<string>, method = "GET") => {
@@ -84,14 +84,14 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
   it.each([
     ["is revoked", "revoked_at = now()", keys[3]!],
     ["expires", "expires_at = now() + '1 second'", keys[4]!]
-  ])("gets 401 at once when its key %s", async (_, change, { plaintext, stored }) => {
+  ])("a request that waits gets 401 at once when its key %s", async (_, change, { plaintext, stored }) => {
     const { response } = await wait(targets.get, plaintext)
     await expectHeld(1)
     await api.sql(`update api_keys set ${change} where id = $1`, [stored.id])
     expect((await response).status).toBe(401)
   })
 
-  it("shares one key lookup with equal requests, and no longer counts against the limit of waits after its client disconnects", async () => {
+  it("equal requests that wait share one key lookup, and a disconnect makes room for another request of the key", async () => {
     const sent = await Promise.all(Array.from({ length: 200 }, () => wait()))
     await expectHeld(200)
     const refused = { ...unchanged(), caching: ordinaryCaching }
@@ -110,7 +110,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     expect(await countLookups()).toBe(before + 1)
   })
 
-  it("shares no response with another workspace", async () => {
+  it("requests of two workspaces that wait get the prompts of their own workspace", async () => {
     const waits = [await wait(targets.list), await wait(targets.list, other.key.plaintext)]
     await expectHeld(2)
     await api.sql("update prompts set title = title || '!'")
@@ -123,7 +123,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     expect(found).toEqual([own, other].map(({ archive }) => archive.prompts.map(({ id }) => id).toSorted()))
   })
 
-  it("gets 304 without Preference-Applied as soon as another request arrives on its connection", async () => {
+  it("a request that waits gets 304 without Preference-Applied as soon as another request arrives on its connection", async () => {
     const waiting = rawRequest(targets.getResolved, [
       authorize(own.key.plaintext),
       `If-None-Match: ${(await get()).headers.etag}`,
@@ -144,7 +144,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
   })
 })
 
-it("held requests get 304 without Preference-Applied on SIGTERM, before the service stops", async () => {
+it("on SIGTERM, requests that wait get 304 without Preference-Applied before the service stops", async () => {
   const { process } = api.service()
   const { etag } = (await get()).headers
   const sent = Array.from({ length: 300 }, (_, index) =>

@@ -18,7 +18,6 @@ const highestNode = "26.10.0"
 const { archive: demo } = makeDemoTenant()
 const { env } = makeTestDatabase([demo])
 
-/** A program that uses the API. */
 const program = `import { createPromptApi } from "prompt-retrieval"
 const run = async () => {
   const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL, metrics: true })

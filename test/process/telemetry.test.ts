@@ -21,7 +21,7 @@ const parseRequestLines = (output: string): ReadonlyArray<LogLine> =>
 const readMetrics = async (port: number | string): Promise<string> =>
   (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
-/** Returns the values of a metric. The keys are the labels, as the text between the braces. */
+/** Returns the values of a metric by its labels. Each key is the text between the braces. */
 const parseSeries = (text: string, name: string): Record<string, number> =>
   Object.fromEntries(
     text

@@ -49,7 +49,6 @@ const open = async (plaintext: string, line: string, body: string): Promise<Sock
   await once(socket, "connect")
   return socket
 }
-/** Reads the status of the response. */
 const readStatus = async (socket: Socket): Promise<number> => {
   const [bytes] = await once(socket, "data")
   return Number(String(bytes).split(" ")[1])
@@ -115,7 +114,7 @@ it("a disconnect frees the memory of the request body, even if the body is compl
   }
 })
 
-it("a request gets 401 after its body is complete if its key is revoked while the body arrives", async () => {
+it("if a key is revoked while the body of a request arrives, the request gets 401 once the body is complete", async () => {
   const { plaintext, stored } = expelled
   const body = makeMessage(1_000)
   const line = `Content-Length: ${body.length}`

@@ -18,7 +18,7 @@ const own = makeTenant({ prompts })
 const free = makeTenant({ workspace: { tier: "free" } })
 const api = startApi([own.archive, free.archive], { env: { MCP: "on" } })
 
-it("prompts/list lists each prompt of the workspace exactly once, under a unique name and most recently updated first", async () => {
+it("prompts/list lists every prompt of the workspace once, most recently updated first, and each under a unique name", async () => {
   const { plaintext } = own.key
   const listed: Array<{ readonly name: string; readonly title: string }> = []
   let cursor: string | undefined
@@ -31,7 +31,7 @@ it("prompts/list lists each prompt of the workspace exactly once, under a unique
   expect(new Set(listed.map(({ name }) => name)).size).toBe(43)
 })
 
-it("prompts/get returns the content of the prompt with a listed name", async () => {
+it("prompts/get with a listed name returns the content of that prompt", async () => {
   const { plaintext } = own.key
   for (const send of [call, callStateless]) {
     const list: RpcResponse = await send(api.service(), plaintext, "prompts/list")

@@ -109,7 +109,7 @@ const endings: Readonly<Record<string, (socket: Socket) => void>> = {
   "half-close": (socket) => socket.end()
 }
 
-it("the service closes every connection whose client stops in any state of a request, and can then exit", async () => {
+it("the service closes every connection whose client disconnects or stops in the middle of an exchange, and can then exit", async () => {
   const { port, stop } = await start(shortLimits)
   // The service generates the document for the first request.
   await expect.poll(async () => (await exchangeAll(port, rawRequest(document, [], "HEAD"))).length).toBe(1)
@@ -168,7 +168,7 @@ describe("the limits of a connection", () => {
     let [bytes, pauses] = [0, 0]
     for await (const chunk of socket) {
       bytes += chunk.length
-      // The pauses together last longer than the limit.
+      // In total, the pauses last longer than the limit.
       if (bytes > pauses * 500_000) await setTimeout(100, pauses++)
     }
     socket.destroy()

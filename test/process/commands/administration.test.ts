@@ -25,7 +25,7 @@ const waitForStatus = (key: string, status: number) => {
 }
 
 const start = Date.now()
-/** Expects a time to be this many hours from now, counted from a moment during the tests. */
+/** Expects a time to be this many hours after a command that ran during the tests. */
 const expectHoursFromNow = (text: string, hours: number) => {
   expect(text).toMatch(time)
   const moment = Date.parse(text) - hours * 60 * 60 * 1000

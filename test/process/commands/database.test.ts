@@ -34,7 +34,7 @@ it("migrate prints the migrations that it ran, and migrate --status exits with 1
   expect(ran).toEqual(makeSuccess(JSON.stringify({ migrated: true, version, ran: all })))
 })
 
-it("on a new database, import and workspaces create run the migrations, but import --dry-run of an archive or of a directory does not", async () => {
+it("on a new database, import and workspaces create run the migrations, but import --dry-run of an archive or of a directory runs none", async () => {
   const env = await acquire(postgresEnv)
   const archive = "src/demo/workspace.json"
   const directory = ["examples/prompts-as-files", "--workspace", "00000000-0000-4000-8000-000000000000"]

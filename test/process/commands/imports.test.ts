@@ -16,7 +16,7 @@ const { env, sql } = makeTestDatabase()
 const makeRejection = (stderr: RegExp) => ({ code: 1, stdout: "", stderr: expect.stringMatching(stderr) })
 const importText = (original: Archive) => runJson(["import", "-"], env, JSON.stringify(original))
 
-it("import and export --update synchronize a directory with a workspace, and fail if they would undo an edit", async () => {
+it("import and export --update synchronize a directory with a workspace, and each command fails if it would undo an edit", async () => {
   const home = workspace()
   await importText(archive({ workspace: home }))
   const directory = join(scratch, home.id)
@@ -78,7 +78,7 @@ it("import and export --update synchronize a directory with a workspace, and fai
   expect(await run([...load, "--allow-empty"], env)).toMatchObject({ code: 0, stderr: "" })
 })
 
-it("import --detailed-exitcode of an archive exits with 2 if there were changes and with 0 otherwise", async () => {
+it("import --detailed-exitcode of an archive exits with 2 if the import changed the workspace, and with 0 if nothing changed", async () => {
   const text = JSON.stringify(sample().archive)
   for (const [code, stdout, ...flags] of [
     [2, /^Would import .*: \d+ rows added, 0 changed, 0 removed\n$/, "--dry-run"],

@@ -47,7 +47,7 @@ it("prompts list shows the prompts that are not archived, filtered by folder, ta
   expect(table).toMatch(new RegExp(`^${agent.id}  ${agent.title} `, "m"))
 })
 
-it("prompts list shows every prompt of a workspace with more prompts than a page of the API", async () => {
+it("prompts list shows every prompt of a workspace with more prompts than a page of the API contains", async () => {
   const large = archive({
     workspace: workspace({ name: "Large" }),
     prompts: Array.from({ length: 205 }, () => prompt())

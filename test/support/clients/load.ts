@@ -2,7 +2,6 @@ import { Agent } from "node:http"
 import { setTimeout } from "node:timers/promises"
 import { type Reply, read } from "./read.ts"
 
-/** One request of a load. */
 interface LoadRequest {
   readonly url: string
   /** The plaintext of the key. */

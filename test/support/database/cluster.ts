@@ -106,7 +106,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   }
 })
 
-/** Creates a new cluster without starting it. Closing the scope removes it. */
+/** Creates a new cluster without starting it. Closing the scope removes the cluster. */
 export const freshCluster = makeCluster((data, options) =>
   runTool(
     "initdb",
@@ -115,7 +115,7 @@ export const freshCluster = makeCluster((data, options) =>
   )
 )
 
-/** Creates a hot standby of a running cluster without starting it. Closing the scope removes it. */
+/** Creates, but does not start, a hot standby of a running cluster. Closing the scope removes the standby. */
 export const makeStandby = (primary: Cluster) =>
   makeCluster((data, options) =>
     runTool(

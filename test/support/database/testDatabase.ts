@@ -9,8 +9,8 @@ type Connection = Effect.Success<ReturnType<typeof connectTo>>
 
 /**
  * Creates a migrated database with these workspaces for the tests of the file or the suite that calls this function.
- * Returns the name of the database, the variables that select it, `acquire` of `makeAcquire`, and functions that use the
- * database directly.
+ * Returns the name of the database, the variables that select the database, `acquire` of `makeAcquire`, and functions
+ * that use the database directly.
  */
 export const makeTestDatabase = (archives: ReadonlyArray<Archive> = []) => {
   const acquire = makeAcquire()

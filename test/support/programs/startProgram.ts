@@ -21,7 +21,10 @@ export const isListening = (port: number): Promise<boolean> =>
     socket.on("error", () => resolve(false))
   })
 
-/** Sends a signal to a child process, and SIGKILL if it still runs after 5 s. Resolves once it has exited. */
+/**
+ * Sends a signal to a child process, and SIGKILL after 5 s if the process still runs. Resolves once the process has
+ * exited.
+ */
 export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, "exit")

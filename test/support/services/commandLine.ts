@@ -17,7 +17,7 @@ const nowhere = "postgres://postgres@127.0.0.1:9/none"
 
 const needsProcess = Effect.fail(new CommandError({ message: "the command needs its own process" }))
 
-/** Makes the operations of the command line like the program, for the database that the environment selects. */
+/** Composes the operations of the command line as the program does, for the database that the environment selects. */
 const makeCommandOperations = (env: Readonly<Record<string, string>>, setOpen: (isOpen: boolean) => void) =>
   Effect.map(readConfig(env), (config): CommandOperations["Service"] => ({
     serve: () => needsProcess,

@@ -48,7 +48,6 @@ process.exit = (code) => {
   setTimeout(report, 10_000).unref()
 }`
 
-/** A running service. */
 export type Service = Awaited<ReturnType<typeof startService>>
 
 /**

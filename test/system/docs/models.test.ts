@@ -78,7 +78,6 @@ const modules = new Map(
 )
 const toFile = (name: string) => `example${name.replaceAll(/\W/g, "-")}.mts`
 
-/** The packages that the modules use. */
 const packages = new Set(
   [...modules.values()]
     .flatMap((code) => [...code.matchAll(/ from "((@[^"/]+\/)?[^"/]+)/g)].map(([, name]) => name!))
