@@ -110,7 +110,7 @@ describe("requests that wait for a change", () => {
     expect(await countLookups()).toBe(before + 1)
   })
 
-  it("requests of two workspaces that wait get the prompts of their own workspace", async () => {
+  it("requests of two workspaces that wait for the same target get different responses", async () => {
     const waits = [await wait(targets.list), await wait(targets.list, other.key.plaintext)]
     await expectHeld(2)
     await api.sql("update prompts set title = title || '!'")
