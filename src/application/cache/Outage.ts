@@ -37,6 +37,18 @@ const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
 // Registers the histogram, so that the metrics include the histogram even before its first sample.
 responseAge.valueUnsafe(metricRegistry)
 
+/** The keys that may use the API according to the state of the database at the last contact. */
+export class AcceptedKeys extends Context.Service<
+  AcceptedKeys,
+  { readonly has: (hash: KeyHash, now: number) => boolean }
+>()("prompt-retrieval/AcceptedKeys") {}
+
+const off: typeof Outage.Service = {
+  readOrServeKnown: (fresh) => fresh,
+  findAge: () => undefined,
+  recordResponse: () => Effect.void
+}
+
 /**
  * Serves known responses while the change feed is down (stale-if-error). A known response is a cached response that was
  * current at the last contact. A request queries the database first. If the query fails with `Unavailable` or is slow,
@@ -63,25 +75,26 @@ export class Outage extends Context.Service<
     /** Records in the metrics that a known response of this age (in milliseconds) is served. */
     readonly recordResponse: (ageMs: number) => Effect.Effect<void>
   }
->()("prompt-retrieval/Outage") {}
+>()("prompt-retrieval/Outage") {
+  /** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
+  static readonly layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
+    maxAgeMs === 0
+      ? Layer.succeed(Outage, off)
+      : Layer.effect(
+          Outage,
+          Effect.gen(function* () {
+            const { outage, report } = makeOutage(yield* ChangeFeed, maxAgeMs)
+            yield* Effect.forkScoped(Effect.repeat(report, Schedule.spaced("1 second")))
+            return outage
+          })
+        )
 
-/** The keys that may use the API according to the state of the database at the last contact. */
-export class AcceptedKeys extends Context.Service<
-  AcceptedKeys,
-  { readonly has: (hash: KeyHash, now: number) => boolean }
->()("prompt-retrieval/AcceptedKeys") {}
-
-const offLayer = Layer.succeed(Outage, {
-  readOrServeKnown: (fresh) => fresh,
-  findAge: () => undefined,
-  recordResponse: () => Effect.void
-})
-
-/** For stores without a cache: serves no known responses. */
-export const outageOffLayer: Layer.Layer<Outage | AcceptedKeys> = Layer.merge(
-  offLayer,
-  Layer.succeed(AcceptedKeys, { has: () => false })
-)
+  /** For stores without a cache: serves no known responses. */
+  static readonly layerOff: Layer.Layer<Outage | AcceptedKeys> = Layer.merge(
+    Layer.succeed(Outage, off),
+    Layer.succeed(AcceptedKeys, { has: () => false })
+  )
+}
 
 /** Makes the service and the effect `report`, which sets the gauge and logs the end of an outage. */
 export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
@@ -137,16 +150,3 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   })
   return { outage, report }
 }
-
-/** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
-export const outageLayer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
-  maxAgeMs === 0
-    ? offLayer
-    : Layer.effect(
-        Outage,
-        Effect.gen(function* () {
-          const { outage, report } = makeOutage(yield* ChangeFeed, maxAgeMs)
-          yield* Effect.forkScoped(Effect.repeat(report, Schedule.spaced("1 second")))
-          return outage
-        })
-      )

@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Struct from "effect/Struct"
 import { Address, type AddressSettings } from "../../adapters/inbound/http/Address.ts"
-import { Database, type DatabaseOptions, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
+import { Database, type DatabaseOptions } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
@@ -16,7 +16,7 @@ import { Admission, type RateLimits } from "../../application/Admission.ts"
 import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
 import { FeedState } from "../../application/cache/FeedState.ts"
-import { AcceptedKeys, Outage, outageLayer, outageOffLayer } from "../../application/cache/Outage.ts"
+import { AcceptedKeys, Outage } from "../../application/cache/Outage.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import { Prompts, type ReadGate } from "../../application/Prompts.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
@@ -31,7 +31,7 @@ import { Readiness } from "../../application/ports/Readiness.ts"
 export const databaseLayer = Database.layer
 
 /** The change notifications of a PostgreSQL server. */
-export const changeFeedLayer = PostgresChangeFeed.makeLayer()
+export const changeFeedLayer = PostgresChangeFeed.layer()
 
 /** The address of the API, the rate limits, the server that counts requests, and the maximum age of known responses. */
 interface ServiceSettings extends AddressSettings {
@@ -73,8 +73,8 @@ export const serviceLayer = (
     Layer.provide(PostgresPromptRepo.layer),
     Layer.provideMerge(CachingKeyStore.layer),
     Layer.provide(PostgresKeyStore.layer),
-    Layer.provideMerge(outageLayer(settings.outageMaxAgeMs ?? 0)),
-    Layer.provideMerge(readinessLayer),
+    Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
+    Layer.provideMerge(Database.layerReadiness),
     Layer.provideMerge(Layer.succeed(Address, Struct.pick(settings, ["publicUrl", "basePath"])))
   )
 
@@ -86,7 +86,7 @@ interface StandaloneSettings extends ServiceSettings {
 /** The use cases of callers with their database, for `serve` and `createPromptApi`. */
 export const standaloneLayer = (settings: StandaloneSettings, database: DatabaseOptions) =>
   serviceLayer(settings).pipe(
-    Layer.provideMerge(PostgresChangeFeed.makeLayer(settings.databaseFeedUrl)),
+    Layer.provideMerge(PostgresChangeFeed.layer(settings.databaseFeedUrl)),
     Layer.provideMerge(databaseLayer(database, settings.databaseMaxConnections)),
     Layer.provideMerge(Lifecycle.starting)
   )
@@ -99,7 +99,7 @@ export const ownStoresLayer = (
   settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">
 ): Layer.Layer<CallerServices | ChangeFeed | Lifecycle, never, PromptRepo | KeyStore> =>
   useCasesLayer(settings).pipe(
-    Layer.provideMerge(outageOffLayer),
+    Layer.provideMerge(Outage.layerOff),
     Layer.provideMerge(Lifecycle.serving),
     Layer.provideMerge(Layer.succeed(Address, {})),
     Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { afterEach, vi } from "vitest"
 import { layer } from "../../../src/application/cache/CachingKeyStore.ts"
-import { AcceptedKeys, outageLayer } from "../../../src/application/cache/Outage.ts"
+import { AcceptedKeys, Outage } from "../../../src/application/cache/Outage.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../src/domain/ApiKey.ts"
@@ -51,7 +51,7 @@ const makeCache = Effect.fnUntraced(function* (...stored: ReadonlyArray<KeyRecor
     markUsed: () => {}
   })
   const context = yield* Layer.build(
-    layer.pipe(Layer.provide([store, feed.layer, outageLayer(60_000).pipe(Layer.provide(feed.layer))]))
+    layer.pipe(Layer.provide([store, feed.layer, Outage.layer(60_000).pipe(Layer.provide(feed.layer))]))
   )
   const { find } = Context.get(context, KeyStore)
   return {

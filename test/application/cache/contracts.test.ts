@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import * as CachingKeyStore from "../../../src/application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../../src/application/cache/CachingPromptRepo.ts"
-import { outageOffLayer } from "../../../src/application/cache/Outage.ts"
+import { Outage } from "../../../src/application/cache/Outage.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { makeKeyStoreTests } from "../../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../../src/testing/promptRepoTests.ts"
@@ -18,7 +18,7 @@ const load = (archive: Archive) =>
 
 /** The caches over the in-memory adapters. */
 const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
-  Layer.provide([feed.layer, outageOffLayer]),
+  Layer.provide([feed.layer, Outage.layerOff]),
   Layer.provideMerge(Memory.layer)
 )
 

@@ -50,7 +50,7 @@ export class Database extends Context.Service<
       transaction: Effect.Effect<A, E, R>
     ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
   }
->()("prompt-retrieval/PostgresDatabase") {
+>()("prompt-retrieval/Database") {
   /**
    * Provides the database of a URL. Opens connections when they are first needed, and reopens lost connections. The
    * layer can therefore be built even while PostgreSQL is down.
@@ -63,6 +63,13 @@ export class Database extends Context.Service<
     maxConnections = defaultMaxConnections
   ): Layer.Layer<Database | PgClient.PgClient | SqlClient> =>
     Layer.suspend(() => makeLayer(options, maxConnections))
+
+  static readonly layerReadiness: Layer.Layer<Readiness, never, Database> = Layer.effect(
+    Readiness,
+    Effect.map(Database, ({ queryReads }) => ({
+      check: Effect.asVoid(queryReads({ text: "select 1", params: [] }))
+    }))
+  )
 }
 
 const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
@@ -106,10 +113,3 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Layer.orDie
   )
 }
-
-export const readinessLayer: Layer.Layer<Readiness, never, Database> = Layer.effect(
-  Readiness,
-  Effect.map(Database, ({ queryReads }) => ({
-    check: Effect.asVoid(queryReads({ text: "select 1", params: [] }))
-  }))
-)

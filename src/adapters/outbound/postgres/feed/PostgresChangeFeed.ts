@@ -147,5 +147,5 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
  * @param listenerUrl the URL of the connection that listens; if undefined, the URL of the database. The URL must not
  * lead to a pooler that runs each transaction in another session, because a connection to such a pooler cannot listen.
  */
-export const makeLayer = (listenerUrl?: Redacted.Redacted): Layer.Layer<ChangeFeed, never, Database> =>
+export const layer = (listenerUrl?: Redacted.Redacted): Layer.Layer<ChangeFeed, never, Database> =>
   Layer.effect(ChangeFeed, makeChangeFeed(listenerUrl))

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
-import { makeLayer } from "../../../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
+import { layer } from "../../../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { channel } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { checkIsUp, revisionOf } from "../../../../../src/application/cache/RevisionedCache.ts"
 import { ChangeFeed } from "../../../../../src/application/ports/ChangeFeed.ts"
@@ -24,7 +24,7 @@ const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
   const lines: Array<unknown> = []
   const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
   const context = yield* Layer.build(
-    makeLayer().pipe(Layer.provide(Database.layer({ url: Redacted.make(url) })), Layer.provide(logger))
+    layer().pipe(Layer.provide(Database.layer({ url: Redacted.make(url) })), Layer.provide(logger))
   )
   const feed = Context.get(context, ChangeFeed)
   const sql = yield* connectClient(toDatabaseUrl(database))
