@@ -15,7 +15,7 @@ export class Lifecycle extends Context.Service<
     /** Starts the phase `draining`. A service that is still starting stays in the phase `starting`. */
     readonly markDraining: Effect.Effect<void>
   }
->()("prompt-retrieval/Lifecycle") {
+>()("prompt-retrieval/application/Lifecycle") {
   static readonly #layer = (initial: Phase): Layer.Layer<Lifecycle> =>
     Layer.sync(Lifecycle, () => {
       let phase = initial

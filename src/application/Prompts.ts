@@ -49,7 +49,7 @@ export interface ResolvedItem extends ResolvedVersion {
  * unparsed id or name (`parsePromptReference`), and `number` is an unparsed version number. A read with a malformed text
  * sends no query, and fails like a read of an unknown prompt or version.
  */
-export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompts", {
+export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/application/Prompts", {
   make: Effect.gen(function* () {
     const repo = yield* PromptRepo
     const gate = yield* ReadGate
@@ -268,7 +268,7 @@ export class ReadGate extends Context.Service<
      */
     readonly runStep: <A>(size: number, step: () => A) => Effect.Effect<A>
   }
->()("prompt-retrieval/ReadGate") {
+>()("prompt-retrieval/application/ReadGate") {
   static readonly layer: Layer.Layer<ReadGate> = Layer.effect(
     ReadGate,
     Effect.gen(function* () {

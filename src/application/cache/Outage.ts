@@ -41,7 +41,7 @@ responseAge.valueUnsafe(metricRegistry)
 export class AcceptedKeys extends Context.Service<
   AcceptedKeys,
   { readonly has: (hash: KeyHash, now: number) => boolean }
->()("prompt-retrieval/AcceptedKeys") {}
+>()("prompt-retrieval/application/cache/AcceptedKeys") {}
 
 const off: typeof Outage.Service = {
   readOrServeKnown: (fresh) => fresh,
@@ -75,7 +75,7 @@ export class Outage extends Context.Service<
     /** Records in the metrics that a known response of this age (in milliseconds) is served. */
     readonly recordResponse: (ageMs: number) => Effect.Effect<void>
   }
->()("prompt-retrieval/Outage") {
+>()("prompt-retrieval/application/cache/Outage") {
   /** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
   static readonly layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
     maxAgeMs === 0

@@ -16,4 +16,4 @@ export class KeyStore extends Context.Service<
      */
     readonly markUsed: (id: ApiKeyId, now: number) => void
   }
->()("prompt-retrieval/KeyStore") {}
+>()("prompt-retrieval/application/ports/KeyStore") {}

@@ -111,4 +111,4 @@ export class PromptRepo extends Context.Service<
       oldest: Timestamp | undefined
     ) => Effect.Effect<Version, VersionNotFound | Unavailable>
   }
->()("prompt-retrieval/PromptRepo") {}
+>()("prompt-retrieval/application/ports/PromptRepo") {}

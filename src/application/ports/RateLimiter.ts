@@ -25,4 +25,4 @@ export class RateLimiter extends Context.Service<
      */
     readonly refund: (scope: CountScope, now: number) => Effect.Effect<void>
   }
->()("prompt-retrieval/RateLimiter") {}
+>()("prompt-retrieval/application/ports/RateLimiter") {}

@@ -6,4 +6,4 @@ import type { Unavailable } from "./Unavailable.ts"
 export class Readiness extends Context.Service<
   Readiness,
   { readonly check: Effect.Effect<void, Unavailable> }
->()("prompt-retrieval/Readiness") {}
+>()("prompt-retrieval/application/ports/Readiness") {}

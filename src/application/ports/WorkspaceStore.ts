@@ -100,7 +100,7 @@ export interface AuditFilter {
 }
 
 /** The name of the person or program that makes administrative changes, for the audit log. */
-export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/Actor") {}
+export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/application/ports/Actor") {}
 
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
@@ -231,4 +231,4 @@ export class WorkspaceStore extends Context.Service<
       options?: ChangeOptions
     ) => Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
   }
->()("prompt-retrieval/WorkspaceStore") {}
+>()("prompt-retrieval/application/ports/WorkspaceStore") {}

@@ -23,4 +23,4 @@ export class CommandOperations extends Context.Service<
       migrate: boolean
     ) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>
   }
->()("prompt-retrieval/cli/CommandOperations") {}
+>()("prompt-retrieval/adapters/inbound/cli/CommandOperations") {}

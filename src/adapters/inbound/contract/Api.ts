@@ -25,7 +25,7 @@ import { ListQuery, PageQuery, ResolvedQuery } from "./Parameters.ts"
  * (decision 8).
  */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
-  "prompt-retrieval/Authorization",
+  "prompt-retrieval/adapters/inbound/contract/Authorization",
   {
     security: {
       bearer: HttpApiSecurity.http({ scheme: "bearer" }).pipe(

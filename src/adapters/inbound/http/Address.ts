@@ -8,7 +8,9 @@ export interface AddressSettings {
   readonly basePath?: string
 }
 
-export class Address extends Context.Service<Address, AddressSettings>()("prompt-retrieval/Address") {}
+export class Address extends Context.Service<Address, AddressSettings>()(
+  "prompt-retrieval/adapters/inbound/http/Address"
+) {}
 
 /** The rule for public URLs, as error messages state it. */
 export const publicUrlRule =

@@ -15,6 +15,6 @@ export interface MountedEndpoint {
 
 /** The endpoint to mount. `undefined` by default. */
 export const MountedEndpoint = Context.Reference<MountedEndpoint | undefined>(
-  "prompt-retrieval/MountedEndpoint",
+  "prompt-retrieval/adapters/inbound/http/MountedEndpoint",
   { defaultValue: () => undefined }
 )

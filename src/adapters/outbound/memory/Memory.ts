@@ -17,7 +17,7 @@ export class MemoryState extends Context.Service<
     readonly users: Map<UserId, User>
     readonly keys: Map<ApiKeyId, StoredKey>
   }
->()("prompt-retrieval/MemoryState") {}
+>()("prompt-retrieval/adapters/outbound/memory/MemoryState") {}
 
 /** Stores a workspace, its users and its keys. Replaces a stored workspace, user or key with the same id. */
 export const storeArchive = (archive: Archive): Effect.Effect<void, never, MemoryState> =>

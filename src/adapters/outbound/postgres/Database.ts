@@ -50,7 +50,7 @@ export class Database extends Context.Service<
       transaction: Effect.Effect<A, E, R>
     ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
   }
->()("prompt-retrieval/Database") {
+>()("prompt-retrieval/adapters/outbound/postgres/Database") {
   /**
    * Provides the database of a URL. Opens connections when they are first needed, and reopens lost connections. The
    * layer can therefore be built even while PostgreSQL is down.

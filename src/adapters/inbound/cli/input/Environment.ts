@@ -114,6 +114,7 @@ export const commonVariables: ReadonlyArray<VariableName> = [
 ]
 
 /** Annotates a command with the variables that its help lists. */
-export const Variables = Context.Reference<ReadonlyArray<VariableName>>("prompt-retrieval/cli/Variables", {
-  defaultValue: () => []
-})
+export const Variables = Context.Reference<ReadonlyArray<VariableName>>(
+  "prompt-retrieval/adapters/inbound/cli/input/Variables",
+  { defaultValue: () => [] }
+)

@@ -30,7 +30,9 @@ export const makeWriteError = (target: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
 
 /** True if the command prints its result, its warnings and its error as JSON. */
-export const AsJson = Context.Reference<boolean>("prompt-retrieval/cli/AsJson", { defaultValue: () => false })
+export const AsJson = Context.Reference<boolean>("prompt-retrieval/adapters/inbound/cli/output/AsJson", {
+  defaultValue: () => false
+})
 
 /** Prints a line to stderr, as text or as JSON. */
 const printToStderr = (text: string, json: unknown): Effect.Effect<void> =>

@@ -25,7 +25,7 @@ const writeToStream = (output: string | Uint8Array): Effect.Effect<void, Command
 
 /** Writes to stdout. Fails if stdout does not take the whole output, for example because a disk is full. */
 export const Stdout = Context.Reference<(output: string | Uint8Array) => Effect.Effect<void, CommandError>>(
-  "prompt-retrieval/cli/Stdout",
+  "prompt-retrieval/adapters/inbound/cli/output/Stdout",
   {
     defaultValue: () => (output) =>
       Effect.suspend(() => {

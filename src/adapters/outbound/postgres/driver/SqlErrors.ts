@@ -62,9 +62,10 @@ export const isTemporary = (error: SqlError): boolean =>
   sqlState(error).startsWith("53")
 
 /** The level of the log line about an unavailable PostgreSQL. A program that reports the error itself sets `Debug`. */
-export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrieval/OutageLogLevel", {
-  defaultValue: () => "Warn"
-})
+export const OutageLogLevel = Context.Reference<"Warn" | "Debug">(
+  "prompt-retrieval/adapters/outbound/postgres/driver/OutageLogLevel",
+  { defaultValue: () => "Warn" }
+)
 
 /** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
 export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
