@@ -92,7 +92,7 @@ const foreign: ReadonlyArray<readonly [() => Response, reason: string, calls?: t
   [respond(200, JSON.stringify({ data: [], meta })), "200 application/json", [get!, getResolved!, getOne!]]
 ]
 
-it("a call rejects with an InvalidResponseError if its endpoint cannot have sent the response, and retries only if the status is at least 500", async () => {
+it("a call rejects with an InvalidResponseError if its endpoint cannot have sent the response, after retries if the status is at least 500", async () => {
   for (const [respond, reason, calls = allCalls] of foreign)
     for (const call of calls) {
       const { client, requests } = makeScriptedClient([respond])

@@ -127,7 +127,7 @@ it("live resolves while the service is not available, and loads the prompts late
 })
 
 it.each([401, 404])(
-  "live rejects if the service responds with %i, and sends no further request",
+  "if the service responds with %i, live rejects and sends no further request",
   async (status) => {
     for (const page of [1, 2]) {
       const { client, state } = makeFaultyService(150)

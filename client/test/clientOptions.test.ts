@@ -53,7 +53,7 @@ it("an invalid timeout or maxRetries makes the constructor and every call fail w
   expect(requests).toEqual([])
 })
 
-it("a call with an unknown option, parameter or filter sends no request, and rejects with a TypeError that contains its name", async () => {
+it("a call with an unknown option, parameter or filter sends no request, and rejects with a TypeError that names the option", async () => {
   const { client, requests } = makeScriptedClient([ok], { cache: {} })
   const options = { timeOut: 1 } as never
   const params = { tags: "a" } as never
@@ -124,7 +124,7 @@ it("a client from withOptions shares the pause after a 429 only with clients of 
   expect(requests).toHaveLength(2)
 })
 
-it("PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL replace options that are absent", async () => {
+it("the options apiKey and baseUrl default to PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL", async () => {
   vi.stubEnv("PROMPT_RETRIEVAL_KEY", "key_from_environment")
   vi.stubEnv("PROMPT_RETRIEVAL_URL", "https://environment.test/prefix/")
   const fetch = vi.fn(async (_url: string, _init: FetchInit) => ok())

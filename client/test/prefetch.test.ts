@@ -20,7 +20,7 @@ const makeService = (count: number, options: ClientOptions = {}) => {
   return { ...made, prefetch: (selection: PromptSelection) => awaitValue(made.client.prefetch(selection)) }
 }
 
-it("prefetch with a filter loads 1,000 prompts with 10 requests, so that later calls by name send no request", async () => {
+it("prefetch with a filter loads 1,000 prompts with 10 requests, and later calls by name send no request", async () => {
   const { service, prefetch, read } = makeService(1_000)
   expect(await prefetch({ tag: "production" })).toEqual({ loaded: 1_000, missing: [] })
   expect(service.requests).toHaveLength(10)

@@ -16,7 +16,7 @@ useFakeTime(0)
 
 const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1", "x-cache": "MISS" }
 
-it("every result has the properties version, etag, source, age and requestId, which are not enumerable", async () => {
+it("every result has the non-enumerable properties version, etag, source, age and requestId", async () => {
   const { client, respondWith } = makeScriptedClient([() => textResponse("a", headers)], {
     cache: { ttl: 1_000, maxStale: 1_000 }
   })

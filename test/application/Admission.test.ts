@@ -171,7 +171,7 @@ it.effect.prop(
   )
 )
 
-test("admit rejects a key that expires while the key is looked up", function* () {
+test("admit rejects a key that expires during the lookup of the key", function* () {
   const record: KeyRecord = {
     id: newId(),
     revoked: false,

@@ -20,7 +20,7 @@ describe.each([
   { name: "parseVersionNumber", parse: parseVersionNumber, limit: "2^31-1", max: 2n ** 31n - 1n }
 ])("$name", ({ name, parse, limit, max }) => {
   it.prop(
-    `${name} parses the decimal digits of the integers from 1 to ${limit} and nothing else`,
+    `${name} parses the decimal digits of the integers from 1 to ${limit}, and no other text`,
     { text: numeric },
     ({ text }) => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))

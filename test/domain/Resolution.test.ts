@@ -120,7 +120,7 @@ it("resolve stops as soon as the size limit is exceeded", () => {
   assert.isTrue(isTooLarge("", [steps, untouched]))
 })
 
-/** Returns the time of the fastest of 10 runs, which other processes disturb least. */
+/** Returns the time of the fastest of 10 runs, because other processes disturb this run least. */
 const measureBestTime = (run: () => void): number => {
   const times = Array.from({ length: 10 }, () => {
     const start = performance.now()
@@ -141,7 +141,7 @@ const hostile: Record<string, (size: number) => string> = {
   "blank slots": (size) => "{{ }}".repeat(size / 5)
 }
 
-// In quadratic time, one long text takes 64 times as long as 64 texts with the same length together.
+// In quadratic time, one long text takes 64 times as long as 64 short texts with the same total length.
 it.each(Object.keys(hostile))("fillSlots fills hostile content in linear time: %s", (kind) => {
   const measure = (size: number, count: number) => {
     const content = hostile[kind]!(size)

@@ -65,6 +65,6 @@ it("verifyBundle rejects a bundle with a wrong hash or with removed, repeated or
     assert.notProperty(await fails(verifyBundle(value)), "promptId")
 })
 
-it("parseBundleFile rejects a file that a formatter has changed, with the advice to exclude the file from formatters", async () => {
+it("parseBundleFile rejects a file that a formatter has changed, and advises excluding the file from formatters", async () => {
   assert.include((await fails(parseBundleFile(JSON.stringify(bundle)))).message, "exclude it from formatters")
 })

@@ -53,7 +53,7 @@ it("if nothing has changed, pull leaves both files untouched, and pull --check a
   expect(listInodes()).toEqual(before)
 })
 
-it("pull sends the filters --tag and --type, and fails if no prompt matches, unless --allow-empty is given", async () => {
+it("pull sends the filters --tag and --type, and without --allow-empty, pull fails if no prompt matches", async () => {
   const { service, pull, read, readBundle } = await startPullService(prompts)
   await pull(["--tag", "production", "--type=template"])
   expect(service.requests).toEqual([

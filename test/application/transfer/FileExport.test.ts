@@ -208,7 +208,7 @@ const edits: Readonly<Record<string, PromptChange>> = {
 }
 
 it.prop(
-  "planExport changes only the lines of keys that differ, whatever the style, the order and the line endings, and keeps a byte order mark",
+  "planExport keeps a byte order mark, and changes only the lines of keys that differ, whatever the style, order and line endings of the file",
   { picks: Arbitrary.array(natural, { minLength: 40, maxLength: 40 }) },
   ({ picks }) => {
     const keys = Object.keys(styles)

@@ -5,7 +5,7 @@ import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environm
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
 import { run } from "../../support/services/startService.ts"
 
-/** Each variable, its setting, the default of the setting, a text for the variable, and the value of the text. */
+/** For each variable: its setting, the default of the setting, a text for the variable, and the value of the text. */
 const settings: ReadonlyArray<
   readonly [name: string, setting: string, defaultValue: unknown, text: string, value: unknown]
 > = [

@@ -47,7 +47,7 @@ it.each([
     for (let i = 0; i < 20; i++) parse(prefer)
     return performance.now() - startedAt
   }
-  // The shortest of several times is the one that other processes and the garbage collector disturb least.
+  // Other processes and the garbage collector disturb the shortest of several times least.
   const time = (length: number): number => {
     const prefer = start + repeated.repeat(length / repeated.length)
     return Math.min(...Array.from({ length: 20 }, () => timeOnce(prefer)))

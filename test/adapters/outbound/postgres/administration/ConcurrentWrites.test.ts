@@ -175,7 +175,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
       ["moves a key", `update api_keys set workspace_id = '${other}'`]
     ] as const) {
       const begin = [addKey(home), `begin isolation level ${isolation}`]
-      test(`a password reset at isolation level ${isolation} notifies all workspaces, and does not wait, while another transaction ${what} of the user`, function* () {
+      test(`while another transaction ${what} of the user, a password reset at isolation level ${isolation} notifies all workspaces without waiting`, function* () {
         const [admin, issuer] = yield* prepare
         for (const text of begin) yield* admin.query(text, [])
         for (const text of ["begin", change]) yield* issuer.query(text, [])

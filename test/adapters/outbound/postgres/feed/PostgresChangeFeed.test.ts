@@ -38,7 +38,7 @@ const restoredLine = ["Change feed restored; caching enabled"]
 // The tests can run concurrently, because each has a separate database and mostly waits.
 describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   const test = makeTest(it.live)
-  test("a notification raises the revision of its workspace only, and the feed calls its listeners with the workspace", function* () {
+  test("a notification raises only the revision of its workspace, and the feed calls its listeners with the workspace", function* () {
     const database = yield* freshDatabase
     const { feed, lines, notify, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
     yield* waitUntilUp

@@ -154,7 +154,7 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       return rows
     })
   )
-  // The plans of PostgreSQL 18 contain numbers of rows with decimals, which the driver parses into objects. The
+  // The plans of PostgreSQL 18 contain fractional numbers of rows. The driver parses these numbers into objects, and the
   // conversion to JSON and back replaces the objects with numbers.
   return listNodes(JSON.parse(JSON.stringify(row!["QUERY PLAN"][0]!.Plan)))
 })
