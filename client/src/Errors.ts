@@ -26,7 +26,7 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   }
   /** The section of the project's documentation that describes the error. */
   get documentation(): string {
-    return `docs/http-api.md#${this.constructor === PromptApiError ? "errors" : this.code.toLowerCase()}`
+    return `docs/http-api.md#${findErrorClass(this.code) ? this.code.toLowerCase() : "errors"}`
   }
   declare readonly status: number
   declare readonly code: string
@@ -42,9 +42,7 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
    * @internal
    */
   static from(response: ErrorResponse): PromptApiError {
-    const name = `${response.code.replace("_ERROR", "SERVER").replaceAll("_", "")}ERROR`
-    const Class = errorClasses.find(({ prototype }) => prototype.name.toUpperCase() === name)
-    return new (Class ?? PromptApiError)(response)
+    return new (findErrorClass(response.code) ?? PromptApiError)(response)
   }
 }
 
@@ -134,3 +132,13 @@ const errorClasses: ReadonlyArray<new (response: ErrorResponse) => PromptApiErro
   InternalServerError,
   ServiceUnavailableError
 ]
+
+/** Returns the error class for a code: `NotFoundError` for `NOT_FOUND`, `InternalServerError` for `INTERNAL_ERROR`. */
+const findErrorClass = (code: string) =>
+  errorClasses.find(
+    (Class) =>
+      Class.prototype.name
+        .replace(/Server|Error/, "")
+        .replace(/\B[A-Z]/g, "_$&")
+        .toUpperCase() === code
+  )

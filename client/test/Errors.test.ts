@@ -20,6 +20,9 @@ useFakeTime()
 const captureResponseError = (respond: Responder) =>
   captureError(makeScriptedClient([respond], { maxRetries: 0 }).client.prompts.get("p"))
 
+const fail = (error: unknown) => () => {
+  throw error
+}
 const describeError = (error: Error) => ({ ...error, name: error.name, message: error.message })
 
 /** Returns the name of the error class for an error code: `NotFoundError` for `NOT_FOUND`. */
@@ -28,30 +31,37 @@ const toClassName = (code: string): string =>
     ? "InternalServerError"
     : `${code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Error`
 
-const unknown = ["TEA", "__proto__", "constructor", ""].map((code) => ({ status: 418, code, isKnown: false }))
-const known = Object.values(errors).map(({ status, code }) => ({ status, code, isKnown: true }))
+const unknownCodes = ["TEA", "NOTFOUND", "not_found", "INTERNAL_SERVER", "__proto__", "constructor", ""]
+const unknown = unknownCodes.map((code) => ({ status: 418, code, name: "PromptApiError" }))
+const known = Object.values(errors).map(({ status, code }) => ({ status, code, name: toClassName(code) }))
 
 it.each([...known, ...unknown])(
   "the error of a call has the class of the code $code (PromptApiError if unknown), and the status, code, requestId and retryAfter of the response",
-  async ({ status, code, isKnown }) => {
+  async ({ status, code, name }) => {
     const headers = { "retry-after": "7", "x-request-id": "req-1" }
     const error = await captureResponseError(() => errorResponse(status, code, "What happened", headers))
-    const name = isKnown ? toClassName(code) : "PromptApiError"
     expect(error.constructor).toBe(new Map<string, unknown>(Object.entries(Client)).get(name))
     for (const Class of [Client.PromptApiError, Client.PromptClientError]) expect(error).toBeInstanceOf(Class)
-    const details = { status, code, requestId: "req-1", retryAfter: 7 }
-    expect(describeError(error)).toEqual({ name, message: "What happened", ...details })
+    const details = { status, code, message: "What happened", requestId: "req-1", retryAfter: 7 }
+    expect(describeError(error)).toEqual({ name, ...details })
     expect(error.stack).toMatch(`${name}: What happened\n`)
-    const documentation = `docs/http-api.md#${isKnown ? code.toLowerCase() : "errors"}`
-    expect(error).toMatchObject({ documentation })
+    const documentation = `docs/http-api.md#${name === "PromptApiError" ? "errors" : code.toLowerCase()}`
+    for (const each of [error, new Client.PromptApiError(details), new Client.NotFoundError(details)])
+      expect(each).toMatchObject({ documentation })
   }
 )
 
+it("the client exports the error class of each code, the other documented classes and functions, and no other value", () => {
+  const others =
+    "AbortError BundleError ConnectionError InvalidResponseError MissingVariablesError PromptApiError " +
+    "PromptClient PromptClientError TimeoutError fillSlots toMessage traceAttributes verifyBundle"
+  const names = [...known.map(({ name }) => name), ...others.split(" ")]
+  expect(new Set(Object.keys(Client))).toEqual(new Set(names))
+})
+
 it("the message of a ConnectionError names the URL of the service and the message or the code of each cause", async () => {
   const cause = Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
-  const error = await captureResponseError(() => {
-    throw new TypeError("fetch failed", { cause })
-  })
+  const error = await captureResponseError(fail(new TypeError("fetch failed", { cause })))
   expect(error.message).toBe("No response from http://127.0.0.1:3000: fetch failed: ECONNREFUSED")
 })
 
@@ -99,13 +109,8 @@ it("a call rejects with an InvalidResponseError if its endpoint cannot have sent
       const error = await captureError(call(client))
       const { status } = respond()
       expect(requests).toHaveLength(status < 500 ? 1 : 3)
-      const message = `Unexpected response: ${reason}`
-      expect(describeError(error)).toEqual({
-        name: "InvalidResponseError",
-        message,
-        status,
-        requestId: "req-page"
-      })
+      const details = { message: `Unexpected response: ${reason}`, status, requestId: "req-page" }
+      expect(describeError(error)).toEqual({ name: "InvalidResponseError", ...details })
     }
 })
 
@@ -118,9 +123,6 @@ it("util.inspect and JSON.stringify of a client do not show the API key", () => 
   expect(inspectAll(client)).toContain("getResolved")
 })
 
-const fail = (error: unknown) => () => {
-  throw error
-}
 const headers = { authorization: `Bearer ${key}` }
 const repeatsKey: Readonly<Record<string, Responder>> = {
   "an error response": () => errorResponse(400, key, `Bad key ${key}`, { "x-request-id": key }),
