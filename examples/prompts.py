@@ -41,9 +41,9 @@ class _RefuseRedirects(urllib.request.HTTPRedirectHandler):
 class Prompts:
     """Reads prompts by name or id.
 
-    Returns a cached prompt without a request for `max_age` seconds. Then one request checks its ETag. While the service
-    is unavailable or limits the rate, returns the cached prompt until it is `max_stale` seconds old, and sends no
-    request before the time in Retry-After.
+    Returns a cached prompt without a request for `max_age` seconds. Then one request revalidates the prompt by its ETag.
+    While the service is unavailable or limits the rate, returns the cached prompt until it is `max_stale` seconds old,
+    and sends no request until Retry-After has elapsed.
     """
 
     def __init__(self, url, key, max_age=30, max_stale=3600, timeout=5):
@@ -111,7 +111,7 @@ class Prompts:
 
 
 def fill_slots(text, values):
-    """Fills each slot {{name}} with the value of its name. A slot without a value stays as it is."""
+    """Replaces each slot {{name}} by the value for `name`. A slot without a value does not change."""
     return re.sub(
         r"\{\{([^{}]{1,256})\}\}",
         lambda slot: str(values.get(slot[1].strip(), slot[0])),

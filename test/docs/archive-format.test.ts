@@ -21,7 +21,7 @@ const archiveSchema = {
 
 const validate = new Ajv2020({ allErrors: true }).compile(archiveSchema)
 
-/** Returns the path and the message of each violation of the JSON Schema in an archive. */
+/** Returns the path and the message of each value with which an archive violates the JSON Schema. */
 const findViolations = (archive: unknown): ReadonlyArray<string> =>
   validate(archive) ? [] : validate.errors!.map(({ instancePath, message }) => `${instancePath} ${message}`)
 

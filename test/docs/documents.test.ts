@@ -67,7 +67,7 @@ it.each(documents.filter((document) => document !== "CHANGELOG.md"))(
 const readExample = (path: string): string =>
   readFileSync(join(root, path), "utf8").replace(/^\/\*\*.*?\*\/\n/s, "")
 
-/** Returns the target of the last link to an example before a line of a document. */
+/** Returns the path of the example to which the last link before a line of a document leads. */
 const findExample = (document: string, line: number): string => {
   const before = readDocument(document).split("\n").slice(0, line).join("\n")
   const target = [...before.matchAll(/\]\((\.\.\/examples\/[^)]+)\)/g)].at(-1)

@@ -30,7 +30,7 @@ it("the table of rate limits in docs/http-api.md has the default limits of the s
   ])
 })
 
-/** Returns the texts in code format in the cells of a table. */
+/** Returns the texts in code format that the cells of a table contain. */
 const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
   cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
 

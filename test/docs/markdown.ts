@@ -63,6 +63,6 @@ export const readTable = (path: string, heading: string): ReadonlyArray<Readonly
     )
 }
 
-/** Returns the path of the file to which a link in a document leads, relative to the root of the repository. */
+/** Returns the path, relative to the root of the repository, of the file to which a link in a document leads. */
 export const resolveLink = (document: string, target: string): string =>
   relative(root, join(root, dirname(document), target))

@@ -42,7 +42,7 @@ interface ScriptCoverage {
   readonly functions: ReadonlyArray<{ readonly ranges: ReadonlyArray<{ readonly count: number }> }>
 }
 
-/** Returns the files of `src` with a function that a process called at least `minCalls` times, by its coverage files. */
+/** Returns the files of `src` whose coverage contains a function with at least `minCalls` calls. */
 const listCalledFiles = async (
   minCalls: number,
   writeCounts: () => unknown

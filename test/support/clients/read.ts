@@ -1,6 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http"
 
-/** A response, or the failure of its connection. After a failure, `status` is the error code. */
+/** A response. If the connection fails, `status` is the code of the error. */
 export interface Reply {
   readonly status: number | string
   readonly headers: IncomingHttpHeaders
