@@ -28,6 +28,7 @@ import {
 import { MountedEndpoint } from "./MountedEndpoint.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import {
+  claimCount,
   completeRequest,
   makeRequestContext,
   parseBearerToken,
@@ -143,9 +144,8 @@ export const makeApp = Effect.fnUntraced(function* (
     const { caller, route, representation } = cached
     context.route = route
     context.caller = caller
-    context.isCounted = true
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.map(admission.admitAgain(caller, now), () =>
+      Effect.map(admission.admitAgain(caller, now, claimCount(context)), () =>
         respondConditionally(context.request, representation)
       )
     )
@@ -160,11 +160,9 @@ export const makeApp = Effect.fnUntraced(function* (
     if (known === undefined) return yield* Effect.fail(Unavailable)
     const { caller, route, representation } = known
     const now = yield* Clock.currentTimeMillis
-    const mustCount = !context.isCounted
     context.route = route
     context.caller = caller
-    context.isCounted = true
-    yield* admission.admitAgain(caller, now, mustCount)
+    yield* admission.admitAgain(caller, now, claimCount(context))
     const ageMs = outage.findAge()
     const isKnown = acceptedKeys.has(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
     if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
@@ -195,10 +193,8 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
     // The request has already counted if it is held, or if `respondKnown` counted it during the key lookup.
-    const mustCount = () => !context.isCounted
-    return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
+    return Effect.flatMap(admission.admit(token, () => claimCount(context)), (caller) => {
       context.caller = caller
-      context.isCounted = true
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
         // Another request may have cached the response while this request waited for its permit.
         const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)

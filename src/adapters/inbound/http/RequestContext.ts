@@ -92,6 +92,13 @@ export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): nu
   return undefined
 }
 
+/** Returns true if the request must count against the rate limits now. Then the request has counted. */
+export const claimCount = (context: RequestContext): boolean => {
+  const mustCount = !context.isCounted
+  context.isCounted = true
+  return mustCount
+}
+
 export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   request,
   method: request.method,
