@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as RcMap from "effect/RcMap"
 import * as Result from "effect/Result"
@@ -179,28 +180,20 @@ const requestDeadlineMs = 5_000
 
 /**
  * Runs the reads of an uncached HTTP request, an MCP call or an in-process read. If the reads do not complete before the
- * deadline, fails with `Unavailable` and interrupts the reads. `Effect.timeoutOrElse` would fail only after the
- * interrupted reads have ended.
+ * deadline, fails with `Unavailable` and interrupts the reads. The reads run in a detached fiber, because a failure must
+ * not wait until interrupted reads have ended.
  *
  * @internal
  */
 export const withRequestDeadline = <A, E>(reads: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
-  Effect.withFiber(({ context }) =>
-    Effect.callback((resume) => {
-      const running = Effect.runForkWith(context)(reads)
-      const timer = setTimeout(() => {
-        resume(Effect.fail(Unavailable))
-        running.interruptUnsafe()
-      }, requestDeadlineMs)
-      running.addObserver((exit) => {
-        clearTimeout(timer)
-        resume(exit)
-      })
-      return Effect.sync(() => {
-        clearTimeout(timer)
-        running.interruptUnsafe()
-      })
-    })
+  Effect.acquireUseRelease(
+    Effect.forkDetach(reads, { startImmediately: true }),
+    (running) =>
+      Effect.timeoutOrElse(Fiber.join(running), {
+        duration: requestDeadlineMs,
+        orElse: () => Effect.fail(Unavailable)
+      }),
+    (running) => Effect.sync(() => running.interruptUnsafe())
   )
 
 /**

@@ -7,7 +7,6 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
-import { vi } from "vitest"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import { Prompts, ReadGate, withRequestDeadline } from "../../src/application/Prompts.ts"
 import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
@@ -95,39 +94,28 @@ test("ReadGate lets other work run between two large steps, and small steps do n
   assert.deepStrictEqual(order, ["small", "large", "other", "large"])
 })
 
-/** Replaces the timers of a test. The test advances the time. */
-const useFakeTimers = Effect.acquireRelease(
-  Effect.sync(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })),
-  () => Effect.sync(() => vi.useRealTimers())
-)
-
-test("withRequestDeadline returns the outcome of reads that end before the deadline, and leaves no timer", function* () {
-  yield* useFakeTimers
+test("withRequestDeadline returns the outcome of reads that end before the deadline", function* () {
   for (const reads of [Effect.succeed(1), Effect.fail("no"), Effect.die("unexpected"), Effect.yieldNow]) {
     const expected: Exit.Exit<unknown, unknown> = yield* Effect.exit(reads)
     assert.deepStrictEqual(yield* Effect.exit(withRequestDeadline(reads)), expected)
   }
-  assert.strictEqual(vi.getTimerCount(), 0)
 })
 
-test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted", function* () {
-  yield* useFakeTimers
+test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted at once", function* () {
   for (const reads of [Effect.never, Effect.uninterruptible(Effect.never)]) {
     const fiber = yield* Effect.forkChild(withRequestDeadline(reads), { startImmediately: true })
-    vi.advanceTimersByTime(4_999)
+    yield* TestClock.adjust(4_999)
     assert.isUndefined(fiber.pollUnsafe())
-    vi.advanceTimersByTime(1)
+    yield* TestClock.adjust(1)
     assert.deepStrictEqual(yield* Fiber.await(fiber), Exit.fail(Unavailable))
   }
 })
 
 test("withRequestDeadline interrupts the reads after the deadline, and when its caller is interrupted", function* () {
-  yield* useFakeTimers
-  for (const end of [() => Effect.sync(() => vi.runAllTimers()), Fiber.interrupt]) {
+  for (const end of [() => TestClock.adjust(5_000), Fiber.interrupt]) {
     const interrupted = yield* Deferred.make<void>()
     const reads = Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined))
     yield* end(yield* Effect.forkChild(withRequestDeadline(reads), { startImmediately: true }))
     yield* Deferred.await(interrupted)
   }
-  assert.strictEqual(vi.getTimerCount(), 0)
 })
