@@ -6,7 +6,8 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { layer } from "../../../src/application/cache/CachingPromptRepo.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
-import type { Page } from "../../../src/domain/Page.ts"
+import { type Page, paginate } from "../../../src/domain/Page.ts"
+import type { PromptSummary } from "../../../src/domain/Prompt.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { SwitchedFeed } from "../../support/database/switchedFeed.ts"
@@ -15,6 +16,7 @@ import { makeTest } from "../../support/makeTest.ts"
 const test = makeTest(it.effect)
 
 const own = newId<WorkspaceId>()
+const summary = {} as PromptSummary
 const first: Page = { page: 1, per_page: 20 }
 const second: Page = { page: 2, per_page: 20 }
 
@@ -26,13 +28,17 @@ const makeCache = Effect.fnUntraced(function* (
   /** The calls of the repo in order. `list` counts the prompts, and `listPage` does not. */
   const reads: Array<"list" | "listPage"> = []
   const state = { count: 7 }
+  const read = (method: "list" | "listPage", page: Page) =>
+    Effect.suspend(() => {
+      const result = paginate(
+        Array.from({ length: state.count }, () => summary),
+        page
+      )
+      return Effect.as(beforeResult(reads.push(method)), result)
+    })
   const repo = Layer.mock(PromptRepo, {
-    list: () =>
-      Effect.suspend(() => {
-        const { count } = state
-        return Effect.as(beforeResult(reads.push("list")), { items: [], total: count })
-      }),
-    listPage: () => Effect.suspend(() => Effect.as(beforeResult(reads.push("listPage")), []))
+    list: (_, __, page) => read("list", page),
+    listPage: (_, __, page) => Effect.map(read("listPage", page), ({ items }) => items)
   })
   const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer])))
   const cached = Context.get(context, PromptRepo)
@@ -50,6 +56,14 @@ test("CachingPromptRepo counts the prompts of a filter once for all pages, until
   feed.invalidate(own)
   assert.deepStrictEqual([yield* total(), yield* total(second)], [8, 8])
   assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
+})
+
+test("CachingPromptRepo counts the prompts again if the items of a page show that the cached total is too old", function* () {
+  const { state, reads, total } = yield* makeCache()
+  yield* total()
+  state.count = 8
+  assert.strictEqual(yield* total(), 8)
+  assert.deepStrictEqual(reads, ["list", "listPage", "list"])
 })
 
 test("CachingPromptRepo does not repeat the read of a page if another read counts the prompts in the meantime", function* () {
