@@ -57,7 +57,7 @@ export const resourceHeaders = Schema.Struct({
     text("Only while the database is unreachable: the response comes from the service's cache (RFC 9211).")
   ),
   "preference-applied": Schema.optionalKey(
-    text("Only with 304: the request waited for these seconds, and nothing changed.", /^wait=\d+$/u)
+    text("Only with 304: the request waited for these seconds without a new response.", /^wait=\d+$/u)
   )
 })
 

@@ -193,21 +193,24 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
     // The request has already counted if it is held, or if `respondKnown` counted it during the key lookup.
-    return Effect.flatMap(admission.admit(token, () => claimCount(context)), (caller) => {
-      context.caller = caller
-      const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
-        // Another request may have cached the response while this request waited for its permit.
-        const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)
-        return cached !== undefined
-          ? Effect.succeed(cached)
-          : Effect.map(endpoint(caller, matched), (body) => ({
-              caller,
-              route: matched.route,
-              representation: representResource(body, caller.workspaceId)
-            }))
-      })
-      return gate.withPermit(caller.workspaceId, read)
-    })
+    return Effect.flatMap(
+      admission.admit(token, () => claimCount(context)),
+      (caller) => {
+        context.caller = caller
+        const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
+          // Another request may have cached the response while this request waited for its permit.
+          const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)
+          return cached !== undefined
+            ? Effect.succeed(cached)
+            : Effect.map(endpoint(caller, matched), (body) => ({
+                caller,
+                route: matched.route,
+                representation: representResource(body, caller.workspaceId)
+              }))
+        })
+        return gate.withPermit(caller.workspaceId, read)
+      }
+    )
   }
 
   const respondWithoutRoom = (context: RequestContext): Effect.Effect<HttpResponse> =>

@@ -29,44 +29,47 @@ const request = {
   readBody: () => Effect.never
 }
 
-it.effect("a request counts once, even if the known response is sent while the rate limiter counts the request", () => {
-  const feed = new FeedState(3_000)
-  const isCounted = Deferred.makeUnsafe<boolean>()
-  const counts: Array<string> = []
-  const limiter = RateLimiter.of({
-    isExhausted: () => false,
-    refund: () => Effect.void,
-    take: (scope) => {
-      counts.push(scope)
-      return checkIsUp(feed) ? Effect.succeed(true) : Deferred.await(isCounted)
-    }
-  })
-  const layer = Layer.merge(Prompts.layer, Admission.layer(defaultRateLimits)).pipe(
-    Layer.provideMerge(CachingKeyStore.layer),
-    Layer.provideMerge(outageLayer(300_000)),
-    Layer.provideMerge(Lifecycle.serving),
-    Layer.provideMerge(Memory.layer),
-    Layer.provideMerge(Layer.succeed(RateLimiter, limiter)),
-    Layer.provideMerge(Layer.succeed(ChangeFeed, feed)),
-    Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
-    Layer.provideMerge(Layer.succeed(Address, {}))
-  )
-  return Effect.gen(function* () {
-    yield* Memory.storeArchive(archive)
-    const app = yield* makeApp()
-    // The first request compiles code for so long that the feed counts as paused.
-    for (let warmUp = 0; warmUp < 2; warmUp++) {
-      feed.recordContact(feed.observePause())
-      yield* app(request)
-    }
-    counts.length = 0
-    feed.markDown()
-    const responding = yield* Effect.forkChild(app(request), { startImmediately: true })
-    for (let step = 0; step < 6; step++) yield* TestClock.adjust(50)
-    const response = yield* Fiber.join(responding)
-    yield* Deferred.succeed(isCounted, true)
-    yield* TestClock.adjust(0)
-    assert.strictEqual(new Map(toHeaderPairs(response)).get("cache-status"), outageStatus)
-    assert.strictEqual(counts.filter((scope) => scope !== "process").length, 1)
-  }).pipe(Effect.provide(layer))
-})
+it.effect(
+  "a request counts once, even if the known response is sent while the rate limiter counts the request",
+  () => {
+    const feed = new FeedState(3_000)
+    const isCounted = Deferred.makeUnsafe<boolean>()
+    const counts: Array<string> = []
+    const limiter = RateLimiter.of({
+      isExhausted: () => false,
+      refund: () => Effect.void,
+      take: (scope) => {
+        counts.push(scope)
+        return checkIsUp(feed) ? Effect.succeed(true) : Deferred.await(isCounted)
+      }
+    })
+    const layer = Layer.merge(Prompts.layer, Admission.layer(defaultRateLimits)).pipe(
+      Layer.provideMerge(CachingKeyStore.layer),
+      Layer.provideMerge(outageLayer(300_000)),
+      Layer.provideMerge(Lifecycle.serving),
+      Layer.provideMerge(Memory.layer),
+      Layer.provideMerge(Layer.succeed(RateLimiter, limiter)),
+      Layer.provideMerge(Layer.succeed(ChangeFeed, feed)),
+      Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
+      Layer.provideMerge(Layer.succeed(Address, {}))
+    )
+    return Effect.gen(function* () {
+      yield* Memory.storeArchive(archive)
+      const app = yield* makeApp()
+      // The first request compiles code for so long that the feed counts as paused.
+      for (let warmUp = 0; warmUp < 2; warmUp++) {
+        feed.recordContact(feed.observePause())
+        yield* app(request)
+      }
+      counts.length = 0
+      feed.markDown()
+      const responding = yield* Effect.forkChild(app(request), { startImmediately: true })
+      for (let step = 0; step < 6; step++) yield* TestClock.adjust(50)
+      const response = yield* Fiber.join(responding)
+      yield* Deferred.succeed(isCounted, true)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(new Map(toHeaderPairs(response)).get("cache-status"), outageStatus)
+      assert.strictEqual(counts.filter((scope) => scope !== "process").length, 1)
+    }).pipe(Effect.provide(layer))
+  }
+)

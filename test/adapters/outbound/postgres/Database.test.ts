@@ -119,7 +119,9 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       assert.isUndefined(holding.pollUnsafe())
       yield* Fiber.interrupt(holding)
     })
-    const line = ["A read waited 1 second while all connections of its pool were busy; failed as unavailable"]
+    const line = [
+      "A read waited 1 second while all connections for its workspace were busy; failed as unavailable"
+    ]
     assert.deepStrictEqual(yield* collectLog(queries), [line])
   })
 

@@ -32,7 +32,7 @@ const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<v
   await chmod(file, mode & (isSameGroup ? 0o777 : 0o707))
 }
 
-/** Creates a file, or replaces an existing file or the target of a link. A failure leaves the existing file unchanged. */
+/** Creates a file, or replaces an existing file or a link's existing target. A failure leaves an existing file unchanged. */
 const replaceFile = async (path: string, existing: Stats | undefined, chunks: Chunks): Promise<void> => {
   const target = existing === undefined ? resolve(path) : await realpath(path)
   const file = join(dirname(target), `.export-${randomUUID()}`)

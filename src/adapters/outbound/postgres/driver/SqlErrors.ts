@@ -73,7 +73,7 @@ export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavaila
 /** Returns the warning for a temporary error that occurred although PostgreSQL is available. */
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
-    return `A read waited ${connectTimeoutMs / 1000} second while all connections of its pool were busy; failed as unavailable`
+    return `A read waited ${connectTimeoutMs / 1000} second while all connections for its workspace were busy; failed as unavailable`
   const { _tag } = error.reason
   const reason = describeSqlError(error)
   if (_tag === "StatementTimeoutError" && reason.includes("statement timeout"))
