@@ -25,7 +25,8 @@ export interface UnimportedFiles {
  * ends with `.md`, because a prompt file could have this name. Does not match a name with `%`, because percent-encoding
  * in paths is decoded.
  */
-const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
+const plainSegment =
+  /^(?!\.|(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
 /** Normalizes the case and the Unicode form of a path, because many file systems ignore differences in both. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
@@ -41,6 +42,8 @@ const toFileName = (title: string): string =>
     .replace(/[^\p{L}\p{N}]+/gu, "-")
     .slice(0, 50)
     .replace(/^-|-$/g, "")
+    // Windows reserves the names of devices.
+    .replace(/^(?:con|prn|aux|nul|com\d|lpt\d)$/, "$&-file")
     .toWellFormed() || "untitled"
 
 /**

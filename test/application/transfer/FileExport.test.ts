@@ -138,13 +138,14 @@ it.prop(
     assert.strictEqual(new Set(folded).size, folded.length)
     const isDirectory = (path: string) => folded.some((other) => other.startsWith(`${path}/`))
     assert.deepStrictEqual(folded.filter(isDirectory), [])
-    const isRejected = (segment: string) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)
+    const isRejected = (segment: string) =>
+      /^\.|^$|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)|[\\:*?"<>|\p{Cc}]/u.test(segment)
     assert.deepStrictEqual(folded.flatMap((path) => path.split("/")).filter(isRejected), [])
   }
 )
 
 it("the front matter contains the folder's name only if the path cannot express the name", () => {
-  const folders = ["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md"].map((name) =>
+  const folders = ["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md", "Aux"].map((name) =>
     folder({ name })
   )
   const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
@@ -156,6 +157,7 @@ it("the front matter contains the folder's name only if the path cannot express 
       ["prompts/Support/agent.md", undefined],
       ["prompts/a/b c/agent.md", undefined],
       ["prompts/agent-md/agent.md", "folder: Agent.md"],
+      ["prompts/aux-file/agent.md", "folder: Aux"],
       ["prompts/untitled/agent.md", "folder: /"],
       ["prompts/x/agent.md", 'folder: ".x:"'],
       [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`]
