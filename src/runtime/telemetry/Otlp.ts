@@ -10,6 +10,7 @@ import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
 import * as Semaphore from "effect/Semaphore"
+import { InvalidConfig } from "../config/Config.ts"
 
 /** This program's values for environment variables of OpenTelemetry that are not set. */
 const defaults = {
@@ -36,7 +37,10 @@ const limitedClient = Layer.effect(
     const client = yield* HttpClient.HttpClient
     const duration = yield* Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(
       Config.withDefault(defaultTimeoutMs),
-      Effect.orDie
+      Effect.filterOrFail((milliseconds) => milliseconds > 0),
+      Effect.mapError(
+        () => new InvalidConfig({ message: "OTEL_EXPORTER_OTLP_TIMEOUT must be an integer of at least 1" })
+      )
     )
     const turn = yield* Semaphore.make(1)
     const places = yield* Semaphore.make(maxExports)
