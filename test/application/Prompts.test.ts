@@ -101,7 +101,7 @@ test("withRequestDeadline returns the outcome of reads that end before the deadl
   }
 })
 
-test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted at once", function* () {
+test("withRequestDeadline fails after 5 s, even if the reads cannot be interrupted", function* () {
   for (const reads of [Effect.never, Effect.uninterruptible(Effect.never)]) {
     const fiber = yield* Effect.forkChild(withRequestDeadline(reads), { startImmediately: true })
     yield* TestClock.adjust(4_999)

@@ -11,7 +11,7 @@ import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { Admission, defaultRateLimits } from "../../../../src/application/Admission.ts"
 import * as CachingKeyStore from "../../../../src/application/cache/CachingKeyStore.ts"
 import { FeedState } from "../../../../src/application/cache/FeedState.ts"
-import { outageLayer } from "../../../../src/application/cache/Outage.ts"
+import { Outage } from "../../../../src/application/cache/Outage.ts"
 import { checkIsUp } from "../../../../src/application/cache/RevisionedCache.ts"
 import { Lifecycle } from "../../../../src/application/Lifecycle.ts"
 import { Prompts } from "../../../../src/application/Prompts.ts"
@@ -45,7 +45,7 @@ it.effect(
     })
     const layer = Layer.merge(Prompts.layer, Admission.layer(defaultRateLimits)).pipe(
       Layer.provideMerge(CachingKeyStore.layer),
-      Layer.provideMerge(outageLayer(300_000)),
+      Layer.provideMerge(Outage.layer(300_000)),
       Layer.provideMerge(Lifecycle.serving),
       Layer.provideMerge(Memory.layer),
       Layer.provideMerge(Layer.succeed(RateLimiter, limiter)),
