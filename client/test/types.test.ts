@@ -5,7 +5,7 @@ import type { Version, VersionSummary } from "../../src/domain/Version.ts"
 import * as Client from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 
-/** A type without undefined fields. Only the result of a fallback can have an undefined prompt_type. */
+/** A result from the service, without undefined fields. Only the result of a fallback can lack a prompt_type. */
 type FromService<A> = { readonly [Field in keyof A]: Exclude<A[Field], undefined> }
 
 // tsc checks that the types of resources, including `readonly` and `?`, equal the types of the service's schemas.

@@ -18,7 +18,7 @@ import { testKeys } from "./WorkspaceStore/Keys.ts"
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, PostgresKeyStore.layer, workspaceStore)
 
 /**
- * Runs the contract suites of the stores in PostgreSQL, and of imports and exports of files, each suite on a new
+ * Runs the contract suites of the PostgreSQL stores, and of imports and exports of files. Each suite gets a new
  * database.
  */
 export const testPorts = <E>(

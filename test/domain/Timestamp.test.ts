@@ -13,7 +13,7 @@ const latest = 253_402_300_799_999
 const Instant = Schema.Int.check(Schema.isBetween({ minimum: earliest, maximum: latest }))
 
 it.prop(
-  "toTimestamp formats instants in UTC with milliseconds, as texts that sort in the order of the instants",
+  "toTimestamp formats instants in UTC with milliseconds, and the texts sort in the order of the instants",
   { a: Instant, b: Instant },
   ({ a, b }) => {
     const text = toTimestamp(a)

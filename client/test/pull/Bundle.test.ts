@@ -21,7 +21,7 @@ const fails = async (promise: Promise<unknown>): Promise<BundleError> => {
 }
 
 it.effect.prop(
-  "parseBundleFile returns the prompts that renderBundle wrote, and a bundle with any changed byte or value is rejected",
+  "parseBundleFile returns the prompts that renderBundle wrote, and rejects a bundle with any changed byte or value",
   { texts, position: Schema.Natural, change: Schema.Natural },
   ({ texts, position, change }) =>
     Effect.promise(async () => {

@@ -5,7 +5,7 @@ import type { BundledPrompt, PromptBundle } from "../../src/Bundle.ts"
 import { renderBundle, sealPrompt } from "../../src/pull/BundleFile.ts"
 import { listSlots } from "../../src/pull/PromptReader.ts"
 
-/** Returns a prompt of a bundle. Its slots are the slots in its content. */
+/** Returns a prompt of a bundle, with the slots of its content. */
 export const bundledPrompt = (overrides: Partial<BundledPrompt> = {}): BundledPrompt => {
   const fields = {
     id: newId<string>(),

@@ -117,7 +117,7 @@ test("a flood of unknown keys neither evicts a cached key nor delays a lookup of
   yield* Fiber.interruptAll(flood)
 })
 
-test("in an outage, a key is accepted only if its last lookup accepted the key and its workspace has not changed since", function* () {
+test("in an outage, CachingKeyStore accepts a key only if the last lookup accepted the key and the key's workspace has not changed since", function* () {
   const { feed, find, accepts } = yield* makeCache(active, revoked, free, pastDue, mustReset, legacy)
   const keys = [0, 1, 2, 3, 4, 5, 6]
   for (const n of keys) yield* find(n)
@@ -131,7 +131,7 @@ it.effect.each([
   ["the key was deleted", 0, undefined],
   ["the workspace is past due", 2, pastDue]
 ] as const)(
-  "in an outage, no key of a workspace is accepted after a lookup of any of its keys finds that %s",
+  "in an outage, CachingKeyStore accepts no key of a workspace after a lookup of one of its keys has found that %s",
   ([, key, found]) =>
     Effect.gen(function* () {
       const { records, feed, find, accepts } = yield* makeCache(active, active)

@@ -108,7 +108,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const stored = workspaces.map(() => 0)
   /** The lowest version of each workspace that a request may return. */
   const floors = workspaces.map(() => 0)
-  /** The messages to the feed that are in flight, in order. */
+  /** The messages in flight to the feed, in order. */
   let messages: Array<() => void> = []
   /** The database had these `versions` at the `time` when the feed sent the heartbeat that arrived last. */
   let contact = { versions: [...stored], time: 0 }
@@ -261,7 +261,7 @@ describe("RevisionedCache and Outage", () => {
     ["suspend", "the clock is set back"]
   ]) {
     it.effect.prop(
-      `no response is older than the last reported change, than an earlier response or than the maximum age, even if ${what}`,
+      `no response is older than the last reported change, an earlier response or the maximum age, even if ${what}`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(60), Schema.isMaxLength(80)) },
       ({ steps }) => checkSteps(steps.filter(({ kind }) => kind !== disturbance)),
       { arbitrary: { runs: 600 }, timeout: 60_000 }

@@ -95,7 +95,7 @@ it("if the cache discards the result of a read, the cache also discards the resu
   assert.isUndefined(cache.get("a"))
 })
 
-it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth at a time", () => {
+it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth of the cache at a time", () => {
   const { load, listKnown } = setUp()
   const keys = Array.from({ length: 1_000 }, (_, i) => `cold ${i}`)
   for (const key of keys) load(key, "x".repeat(100 * 1024))

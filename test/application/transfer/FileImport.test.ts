@@ -73,7 +73,7 @@ describe("an import of files", () => {
     assert.deepStrictEqual([prompts[0]!.folder_id, prompts[0]!.tags], [added[0]!.id, [tags[0]!.id]])
   })
 
-  it("a changed body becomes a new version with the next number, whose parent is the version that was current", () => {
+  it("a changed body becomes a new version, with the next number and with the previous current version as its parent", () => {
     const [one, seven] = [version(1), version(7)]
     const agent = prompt({ title: "Agent", current_version: 1, versions: [one, seven] })
     const path = "prompts/agent.md"

@@ -38,7 +38,7 @@ export const testDirectory = (it: ContractTests): void => {
     assert.isTrue(Exit.hasDies(yield* Effect.exit(addWorkspace(added))))
     const listed = yield* workspaces
     assert.deepStrictEqual(listed, listed.toSorted(compareIds))
-    // Other tests use the same database, so it can contain more workspaces.
+    // Other tests use the same database, so the database can contain more workspaces.
     assert.deepStrictEqual(
       listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
       [imported.workspace, added].sort(compareIds)

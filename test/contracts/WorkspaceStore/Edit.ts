@@ -83,7 +83,7 @@ export const testEdit = (it: ContractTests): void => {
     { arbitrary: { runs: 8, maxShrinks: 50 } }
   )
 
-  test("editContent replaces the recorded states of its workspace, even if the states are many, and readContent returns the new states", function* () {
+  test("editContent replaces the recorded states of its workspace, however many there are, and readContent returns the new states", function* () {
     const { readContent } = yield* WorkspaceStore
     const [home, other] = [archive(), archive()]
     for (const each of [home, other]) yield* loadArchive(each)

@@ -146,7 +146,7 @@ export const testImport = (it: ContractTests): void => {
     assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
   })
 
-  test("importWorkspace rejects ids, hashes, and emails in any letter case that belong to other users, keys or workspaces, and names the path of each", function* () {
+  test("importWorkspace rejects each id, hash and email (in any letter case) of other users, keys and workspaces, and names the path of each", function* () {
     const [{ archive: other, keys }, theirs, own] = [sample(), oneOfEach(), oneOfEach()]
     for (const each of [other, theirs]) yield* loadArchive(each)
     const [ada, ben, eve] = [other.users[0]!, other.users[1]!, user()]

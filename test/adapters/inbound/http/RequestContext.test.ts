@@ -53,6 +53,6 @@ it.each([
     return Math.min(...Array.from({ length: 20 }, () => timeOnce(prefer)))
   }
   time(1_024)
-  // In linear time, 16 times the length takes 16 times as long; in quadratic time, 256 times.
+  // For 16 times the length, a linear parser takes 16 times as long, and a quadratic parser takes 256 times as long.
   expect(time(16_384) / time(1_024)).toBeLessThan(64)
 })

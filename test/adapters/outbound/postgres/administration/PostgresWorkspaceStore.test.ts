@@ -184,7 +184,7 @@ layer(store, { excludeTestServices: true })((it) => {
     yield* importWorkspace(archive({ prompts: [prompt({ versions })] }))
   })
 
-  test("exportWorkspace exports an unknown tier as Free and overrides that are not an object as {}", function* () {
+  test("exportWorkspace exports an unknown tier as Free, and overrides other than an object as {}", function* () {
     const [{ importWorkspace }, sql] = [yield* WorkspaceStore, yield* PgClient.PgClient]
     const text = fragment("text")
     const fragments = [1, 2, 3].map((position) => fragmentBinding(text, position))

@@ -54,7 +54,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     assert.deepStrictEqual(lines, [])
   })
 
-  test("when its connection is terminated, the feed goes down, and raises every revision when the feed is up again", function* () {
+  test("the feed goes down when PostgreSQL terminates its connection, and raises every revision when the feed is up again", function* () {
     const database = yield* freshDatabase
     const { feed, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
     yield* waitUntilUp

@@ -18,7 +18,7 @@ const ports = Layer.mergeAll(PostgresPromptRepo.layer, workspaceStore).pipe(
   Layer.provideMerge(migratedDatabase)
 )
 
-/** Encodes metadata as in a response. */
+/** Encodes the metadata of a response. */
 const encodeMetadata = Schema.encodeSync(
   Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata }))
 )
