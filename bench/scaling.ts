@@ -18,7 +18,7 @@ const withoutCache = (requests: Stream, count: number): Stream =>
   })
 
 const counts = [1, 2, 4]
-/** The requests per second to each process. At these rates, the processors are idle for a part of the time. */
+/** The requests per second to each process. At these rates, the processors are not fully used. */
 const steadyRates = { cached: 4_000, uncached: 300 }
 
 /** Compares the CPU time per request with several processes and with one process. */

@@ -5,7 +5,7 @@ import { connectTo, postgresEnv } from "../../test/support/database/connection.t
 import { connectClient } from "../../test/support/database/server.ts"
 import { runService, startService, unlimited } from "../../test/support/services/startService.ts"
 
-/** A GET request, or a POST request if it has a body. */
+/** A request of the first tenant: POST if the request has a body, or else GET. */
 interface LargeRequest {
   readonly path: string
   readonly body?: string

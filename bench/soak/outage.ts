@@ -2,8 +2,8 @@
  * Takes the database of two services away under load, in four ways, and checks responses against the history of the
  * database. A known response is a cached response that was current when the service last had contact with its database.
  * A known read is a request for which the service has such a response. A third service, whose database stays available,
- * gets the same load. Known reads of the first two services must not be much slower than those of the third service. No
- * response may be older than allowed or than an earlier response, and no revoked key may read.
+ * gets the same load. Known reads of the first two services must not be much slower than known reads of the third
+ * service. No response may be older than allowed, or older than an earlier response. No revoked key may read.
  */
 import { setTimeout } from "node:timers/promises"
 import { sample } from "../../test/support/archives.ts"

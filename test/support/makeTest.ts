@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 
 /**
  * Makes a function that registers tests whose bodies are generators, like the argument of `Effect.gen`. Each test gets
- * its own services of the layer.
+ * separate instances of the layer's services.
  */
 export const makeTest =
   <R, ROut = never>(

@@ -47,8 +47,8 @@ const document = "/openapi.json"
 
 const stored = prompt()
 /**
- * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server hold. In JSON, each
- * character of its content takes 6 bytes.
+ * Makes a prompt whose response has 6 MiB, because each character takes 6 bytes in JSON. The socket buffers of client
+ * and server hold less.
  */
 const largest = () => prompt({ current_content: "\u0001".repeat(1024 * 1024) })
 const [large, otherLarge] = [largest(), largest()]

@@ -40,7 +40,7 @@ const makeCommandOperations = (env: Readonly<Record<string, string>>, setOpen: (
 /**
  * Runs a command in this process, because a new process takes much longer. A command with input on stdin runs in a new
  * process. Without `DATABASE_URL`, the command cannot reach a database. Fails if the command prints a result while it is
- * connected to the database, because a slow reader of the output would keep the connection open.
+ * connected to the database, because a slow reader of the output would then keep the connection open.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,

@@ -10,7 +10,7 @@ import { searchForLeaks } from "./secrets.ts"
 /** The program of this checkout, from its sources. */
 export const sourceProgram = join(import.meta.dirname, "../../../src/main.ts")
 
-/** The program of this checkout: in vitest, the bundle of `bundleProgram.ts`, and otherwise the sources. */
+/** The program of this checkout: the bundle of `bundleProgram.ts` in vitest, and the sources outside of vitest. */
 export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram
 
 /** Rate limits that no test reaches. */

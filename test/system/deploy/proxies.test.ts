@@ -62,7 +62,10 @@ it.each([
   ["compose/haproxy.cfg", /timeout server +(\d+)s/],
   ["nginx.conf", /proxy_read_timeout (\d+)s/],
   ["varnish.vcl", /first_byte_timeout = (\d+)s/]
-])("in deploy/%s, %s is longer than the 50 s that a request can wait for a change", (file, timeout) => {
-  const seconds = timeout.exec(readFileSync(join(deploy, file), "utf8"))?.[1]
-  expect(Number(seconds)).toBeGreaterThan(50)
-})
+])(
+  "in deploy/%s, the timeout %s is longer than the 50 s that a request can wait for a change",
+  (file, timeout) => {
+    const seconds = timeout.exec(readFileSync(join(deploy, file), "utf8"))?.[1]
+    expect(Number(seconds)).toBeGreaterThan(50)
+  }
+)

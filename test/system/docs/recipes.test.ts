@@ -20,7 +20,7 @@ const findBlock = (start: string): string => {
 
 const scratch = makeTestDirectory("recipes-")
 
-/** The commands `prompt-retrieval` and `npx` run the sources. */
+/** The directory of the commands `prompt-retrieval` and `npx`, which run the sources. */
 const bin = join(scratch, "bin")
 mkdirSync(bin)
 for (const [name, command] of [
@@ -117,7 +117,7 @@ it("the commands of docs/recipes.md list the prompts that no request in the acce
   )
 })
 
-// promptfoo itself installs more than 200 MB, so this test calls the function as promptfoo 0.123 does.
+// An installation of promptfoo has more than 200 MB, so this test calls the function as promptfoo 0.123 does.
 it("the function in examples/promptfoo returns messages whose text promptfoo does not read as a template", async () => {
   const project = makeLinkedProject("promptfoo")
   cpSync(join(root, "examples/promptfoo"), project, { recursive: true })

@@ -36,9 +36,9 @@ const listPaths = ({ mine, theirs }: Origin) => [
 ]
 
 /**
- * Sends every caller's request for every path three times and returns the violations of a cache. A response must equal
- * the response of the service to the same caller. A response from an entry must not be an error, and the caller must
- * have created the entry. `hits` counts the responses that came from entries.
+ * Sends the requests of every caller for every path three times, and returns the violations of these rules: A response
+ * must equal the response of the service to the same caller. A response from an entry must not be an error, and the
+ * caller must have created the entry. `hits` counts the responses that came from entries.
  */
 const findViolations = async (port: number, origin: Origin) => {
   const violations: Array<string> = []
