@@ -32,7 +32,7 @@ const toOutcome = (text: string, source: Source) => `${text} ${source}`
 
 /**
  * The state machine of docs/client.md. Predicts the result of each read: a text with its source, or the status of an
- * error. Ages include the time while the machine is suspended, but pauses after failures do not.
+ * error. The age of a text increases while the machine is suspended, but a pause after a failure stops.
  */
 class Model {
   behavior: Behavior = "ok"

@@ -58,7 +58,7 @@ it.each(Object.entries(outputs))("the example %s prints the expected output", as
   else expect(stdout).toMatch(output)
 })
 
-// This test must be the last, because the test edits a prompt.
+// This test edits a prompt, so the test must be the last.
 it("the example client-live.ts prints the new text of a prompt after an edit", async () => {
   copyFileSync(join(examples, liveExample), join(project, liveExample))
   const child = spawn(process.execPath, [liveExample], {

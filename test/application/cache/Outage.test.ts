@@ -100,13 +100,13 @@ const answered = { current: 0, known: 0 }
  * - A response has at least the highest version that, before its request, the feed reported or a response contained.
  * - A cached response is at least as new as the database was when the feed sent the last heartbeat that arrived. The
  *   feed is up if it sent this heartbeat less than 3 s ago, after the last pause, and on the current connection.
- * - A known response is returned only while the feed is down. Its age in true time is at most `maxAgeMs`.
+ * - The cache returns a known response only while the feed is down, and only until its true age exceeds `maxAgeMs`.
  */
 const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const world = setUp()
   const cache = new RevisionedCache<number>(world.feed, { maxSize: 2, maxAgeMs: 30_000 }, Object.is)
   const stored = workspaces.map(() => 0)
-  /** The lowest version of each workspace that a request may return. */
+  /** For each workspace, the lowest version that a response may contain. */
   const floors = workspaces.map(() => 0)
   /** The messages in flight to the feed, in order. */
   let messages: Array<() => void> = []

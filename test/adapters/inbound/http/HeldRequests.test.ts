@@ -56,7 +56,7 @@ const makeWait = (caller: AdmittedCaller, etag: string) => {
 
 /**
  * - `request`: a client that waits for no response sends a request with the ETag of its last response
- * - `snapshot`, `finish`: a read takes the current version, and returns this version when it finishes
+ * - `snapshot`, `finish`: a read takes the current version, and returns this version at the end of the read
  * - `commit`, `report`: a transaction commits, and the feed reports the change later
  * - `down`, `up`: the feed goes down, and is restored
  * - `release`: the transport ends the wait of a client

@@ -205,7 +205,7 @@ layer(migratedDatabase, { excludeTestServices: true })((it) => {
       `update prompts set is_archived = true where id = '${prompts[1]}'`,
       `update prompts set workspace_id = '${other}' where id = '${prompt}'`,
       `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
-      // The rows of a table may arrive before the rows that they refer to.
+      // The rows of a table can arrive before the rows to which they refer.
       `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
       `insert into prompts (id, workspace_id) values ('${extra}', '${other}')`,
       `delete from prompt_tags where prompt_id = '${extra}'`

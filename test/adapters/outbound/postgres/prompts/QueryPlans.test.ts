@@ -45,7 +45,7 @@ interface Size {
  */
 const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<string> => [
   // The rows are valid, and the triggers would take most of the time of this test. This setting disables normal triggers
-  // but not the triggers that also fire on replicas, so the next statements disable those.
+  // but not the triggers that also fire on replicas, so the next statements disable those triggers.
   "set local session_replication_role = replica",
   ...["prompts", "prompt_tags", "prompt_versions", "prompt_fragments"].map(
     (table) => `alter table ${table} disable trigger user`
