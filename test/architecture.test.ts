@@ -13,7 +13,12 @@ const core = ["src/application/**", "src/domain/**"]
 const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml"]
 
 const anyCore = [...core, ...anyPackage]
-const outbound = ["src/application/{ports,observability,cache}/*", "src/domain/**", ...anyPackage]
+const outbound = [
+  "src/application/{ports,observability,cache}/*",
+  "src/application/ErrorMessage.ts",
+  "src/domain/**",
+  ...anyPackage
+]
 const inbound = ["src/adapters/inbound/contract/*", ...anyCore]
 
 /** Makes the same rule for each adapter of a folder, so that no adapter imports another adapter. */
@@ -42,7 +47,6 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/adapters/inbound/mcp/**": ["src/adapters/inbound/http/**", "@modelcontextprotocol/server", ...inbound],
   ...makeAdapterRules("src/adapters/outbound", outbound),
   "src/adapters/outbound/memory/**": ["src/application/transfer/Archive.ts", ...outbound],
-  "src/adapters/outbound/postgres/**": ["src/application/InternalError.ts", ...outbound],
   "src/adapters/outbound/rate-limiter/**": ["redis", ...outbound],
   "client/src/**": [],
   "client/src/pull/*": ["client/src/**", "node:*", "node:*/*"]

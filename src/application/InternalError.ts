@@ -2,9 +2,6 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-/** Returns the message of a thrown value. */
-export const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 /** An unexpected failure. The log has the details. */
 export const InternalError = { _tag: "InternalError" } as const
 

@@ -13,7 +13,7 @@ import {
 } from "../adapters/inbound/cli/output/CommandError.ts"
 import { connectionLimits } from "../adapters/inbound/http/server/ConnectionLimits.ts"
 import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
-import { toMessage } from "../application/InternalError.ts"
+import { toMessage } from "../application/ErrorMessage.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"

@@ -52,14 +52,16 @@ export const makePromptCatalog = Effect.gen(function* () {
    * Returns the list entry of a prompt. The entry of an unreadable prompt has no arguments. A deleted prompt has no
    * entry.
    */
-  const listPrompt = (caller: Caller, { id, name, title, description }: NamedPrompt) =>
-    resolve(caller, id).pipe(
-      Effect.map(({ slots }) => (slots.size > maxSlots ? [] : [...slots])),
-      Effect.catchIf(isUnreadable, () => Effect.succeed([])),
-      Effect.map((slots) => slots.map((slot) => ({ name: slot, required: true }))),
-      Effect.map((args) => [{ name, title, description: description || undefined, arguments: args }]),
-      Effect.catchTag("PromptNotFound", () => Effect.succeed([]))
-    )
+  const listPrompt = Effect.fnUntraced(
+    function* (caller: Caller, { id, name, title, description }: NamedPrompt) {
+      const unreadable = Effect.succeed({ slots: new Set<string>() })
+      const { slots } = yield* Effect.catchIf(resolve(caller, id), isUnreadable, () => unreadable)
+      const names = slots.size > maxSlots ? [] : [...slots]
+      const args = names.map((slot) => ({ name: slot, required: true }))
+      return [{ name, title, description: description || undefined, arguments: args }]
+    },
+    Effect.catchTag("PromptNotFound", () => Effect.succeed([]))
+  )
 
   const list = Effect.fnUntraced(function* (caller: Caller, { cursor = "1" }: JsonObject) {
     if (typeof cursor !== "string" || !pageNumberPattern.test(cursor)) return yield* Effect.fail(wrongCursor)

@@ -2,7 +2,7 @@ import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { toMessage } from "../../../../application/InternalError.ts"
+import { toMessage } from "../../../../application/ErrorMessage.ts"
 
 /** An error that ends a command with exit code 1. The message is for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {

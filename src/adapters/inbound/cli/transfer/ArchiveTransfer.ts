@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
-import { toMessage } from "../../../../application/InternalError.ts"
+import { toMessage } from "../../../../application/ErrorMessage.ts"
 import type { ImportResult } from "../../../../application/ports/WorkspaceStore.ts"
 import { encodeArchive } from "../../../../application/transfer/Archive.ts"
 import { ArchiveTooLarge, InvalidContent, maxArchiveBytes } from "../../../../domain/WorkspaceContent.ts"

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { toMessage } from "../../../../application/InternalError.ts"
+import { toMessage } from "../../../../application/ErrorMessage.ts"
 
 /** Another process owns the data directory. */
 export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{ readonly path: string }> {

@@ -1,0 +1,2 @@
+/** Returns the message of a thrown value. */
+export const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
