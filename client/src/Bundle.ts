@@ -37,7 +37,7 @@ export interface PromptBundle {
 export const bundleFormat = "prompt-retrieval-bundle"
 export const bundleFormatVersion = 1
 
-/** A bundle was rejected, because it is damaged, was edited by hand, or is not a bundle. */
+/** A value was rejected as a bundle, because the value is damaged, was edited by hand, or has the wrong form. */
 export class BundleError extends makeErrorClass("BundleError", PromptClientError) {
   /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
   declare readonly promptId?: string
@@ -65,7 +65,7 @@ export const bundledFields = [
   "slots"
 ] as const satisfies ReadonlyArray<keyof BundledPrompt>
 
-/** Returns true if each field of a resolved prompt has the right type, and the count is an exact integer. */
+/** Returns true if the text fields of a resolved prompt are strings, and `fragment_count` is an exact integer. */
 export const isResolvedPrompt = (prompt: UnknownJson): boolean =>
   Number.isSafeInteger(prompt.fragment_count) &&
   ["id", "title", "prompt_type", "target_model", "resolved_content"].every(

@@ -16,11 +16,11 @@ import type { ConfirmedText } from "./transport/Transport.ts"
 export type Loader = (settings: CallSettings, previous?: ConfirmedText) => Promise<ConfirmedText>
 
 export interface CacheResult extends ConfirmedText {
-  /** Default: the source of the response. */
+  /** The source of the result. Default: the source of the response. */
   readonly source?: Source
 }
 
-/** The last request for a target that failed because the service was not available. */
+/** The latest of a target's requests that failed because the service was not available. */
 interface Failure {
   /** The number of consecutive failures before this failure. */
   readonly count: number
@@ -59,9 +59,9 @@ export class Cache {
   }
 
   /**
-   * Returns a target's body. Takes the body from the cache for `ttl` + `maxStale`, and otherwise requests the body from
-   * the service. After `ttl`, a call also refreshes the cached body in the background, with `refreshSettings`.
-   * `rejections` is the number of rejections of the key so far.
+   * Returns a target's body. If the cached body is younger than `ttl` + `maxStale`, returns the cached body. Otherwise,
+   * requests the body from the service. After `ttl`, a call also refreshes the cached body in the background, with
+   * `refreshSettings`. `rejections` is the number of rejections of the key so far.
    */
   async read(
     target: string,
@@ -160,8 +160,8 @@ export class Cache {
   }
 
   /**
-   * Requests a target and stores the response. A failure starts a pause, and the next request is not retried. The first
-   * pauses are random, so that the requests of many clients are spread evenly.
+   * Requests a target and stores the response. A failure starts a pause, and disables the retries of the target's next
+   * request. The first pauses are random, so that the requests of many clients are spread evenly.
    */
   async #load(target: string, settings: CallSettings, load: Loader): Promise<ConfirmedText> {
     const previous = this.#entries.get(target)

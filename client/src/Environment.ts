@@ -27,8 +27,8 @@ export const readVariable = (name: string): string | undefined => {
 }
 
 /**
- * Runs a function that fetches a URL. In Node, the connection of the request does not keep the process running after
- * the connection is established. Before that moment, and in other runtimes, this function has no effect.
+ * Runs a function that fetches a URL. In Node, the connection does not keep the process running once the request is
+ * sent. In other runtimes, only runs the function.
  */
 export const withoutHolding = async <A>(url: string, fetch: () => Promise<A>): Promise<A> => {
   const channels = (globalThis as Runtime).process?.getBuiltinModule?.("node:diagnostics_channel")

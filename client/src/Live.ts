@@ -25,7 +25,7 @@ export interface LiveOptions {
 
 /** Prompts that `live` keeps current in memory. */
 export interface Live {
-  /** Ends the requests. From then on, calls read these prompts like any other prompts. */
+  /** Ends the requests. After `close`, calls read these prompts like any other prompts. */
   close(): void
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -66,7 +66,7 @@ export class LivePrompts implements Live {
   readonly #pages: Array<LivePage> = []
   /** The last text of each prompt, by name. */
   readonly texts = new Map<string, ConfirmedText>()
-  /** The different numbers of selected prompts that the responses have reported. */
+  /** The distinct totals that the responses have reported. A total is a number of selected prompts. */
   readonly totals = new Set<number>()
 
   constructor(selection: NormalSelection, settings: LiveSettings) {
@@ -75,10 +75,7 @@ export class LivePrompts implements Live {
     settings.lives?.add(this)
   }
 
-  /**
-   * Loads all pages. If the prompts are kept current, rejects only if the service rejects a request. Otherwise, rejects
-   * if any request fails.
-   */
+  /** Loads all pages. Rejects if a request fails. With `lives`, resolves even if the service is not available. */
   async load(): Promise<void> {
     this.#resize(1)
     // The response for a page can add further pages to the list.
@@ -119,7 +116,7 @@ export class LivePrompts implements Live {
     for (const { controller } of this.#pages.splice(count)) controller.abort()
   }
 
-  /** Adds or ends pages until their number is right for `total` prompts. */
+  /** Changes the number of pages to the number that `total` prompts need. */
   #resize(total: number): void {
     const count = Math.ceil((this.#selection.names?.length ?? Math.max(total, 1)) / this.#size)
     this.#truncate(count)
@@ -132,8 +129,8 @@ export class LivePrompts implements Live {
 
   /**
    * Sends requests for a page until its controller is aborted. Without `lives`, sends one request. Each request after
-   * the first asks the service to wait for a change. While the texts are stale, the service waits only one second, so
-   * that it confirms the texts soon.
+   * the first asks the service to wait for a change. While the texts are stale, the service waits at most one second
+   * before it confirms the texts.
    */
   async #keepCurrent(page: LivePage, number: number, onResponse: (error?: unknown) => void): Promise<void> {
     const { transport, limits, call, lives } = this.#settings

@@ -33,11 +33,12 @@ interface SharedOptions {
 
 /** Options of the cache. The default times are the times that the service allows for shared caches. */
 export interface CacheOptions {
-  /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
+  /** How long the client returns a cached result without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined
   /**
-   * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
-   * returned immediately and refreshed in the background. So reads survive an outage of this length.
+   * How long after `ttl` the client can still return a cached result, in milliseconds. Default: 300,000. The client
+   * returns such a result immediately, and refreshes the result in the background. So reads survive an outage of this
+   * length.
    */
   readonly maxStale?: number | undefined
   /** Maximum number of cached results; the least recently used result is evicted first. Default: 1,000. */
@@ -153,7 +154,10 @@ const normalizeBaseUrl = (baseUrl: string): string => {
   return new URL(baseUrl).href.replace(/\/+$/, "")
 }
 
-/** Returns the key, or throws a `TypeError` if no header can contain the key. The error does not repeat the key. */
+/**
+ * Returns the key. Throws a `TypeError` if the key is missing or not valid in a header. The error does not repeat the
+ * key.
+ */
 const requireApiKey = (apiKey: unknown): string => {
   if (!apiKey) throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))

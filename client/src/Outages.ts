@@ -7,9 +7,10 @@ export const getStatus = (error: unknown): number | undefined => (error as Parti
 export const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * Returns true if the service did not decide about the request. Either no complete response arrived in time, or the
- * response has the status 402 or a transient status, is a redirect, or is a success with an unexpected body. Any other
- * error is a decision, even if a proxy sent the response. The client must not hide a decision behind a substitute text.
+ * Returns true if the service did not decide about the request: no complete response arrived in time, or the response
+ * states no decision. Such a response has the status 402 or a transient status, is a redirect, or is a success with an
+ * unexpected body. Any other error is a decision, even if a proxy sent the response. The client must not hide a decision
+ * behind a substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)

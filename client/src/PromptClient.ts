@@ -123,8 +123,8 @@ export class PromptClient {
 
   /**
    * Loads resolved prompts into memory, and keeps them current until the result is closed. `getResolved` returns these
-   * prompts without a request. For each 100 prompts, one request waits for changes. Rejects if the service rejects a
-   * request. If the service is not available, resolves without texts and keeps trying.
+   * prompts without a request. For each 100 prompts, one request waits for changes. If the service is not available,
+   * resolves without texts and continues to send requests. Rejects if a request fails for any other reason.
    */
   async live(selection: PromptSelection, options: LiveOptions = {}): Promise<Live> {
     requireKnown(options, { onChange: true })
@@ -200,7 +200,7 @@ export class PromptClient {
     const settings = toSettings(options, this.#defaults)
     const load: Loader = (settings, previous) => this.#transport.send(target, settings, isEnvelope, previous)
     if (!this.#cache || !isCacheable(settings.headers)) return toServiceResult(await load(settings), name)
-    // The service responds within 5 s. Outside Node, a refresh can keep the program running that long.
+    // Outside Node, a refresh can keep the program running until its timeout. The service responds within 5 s.
     const timeout = Math.min(this.#defaults.timeout, 10_000)
     const refreshSettings = { ...this.#defaults, timeout, isBackground: true }
     const { rejections } = this.#transport.key

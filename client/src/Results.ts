@@ -85,7 +85,8 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
 }
 
 /**
- * A call that reads a list. Await the call for one page, or iterate over the call for all items from that page on.
+ * A call that reads a list. To read one page, await the call. To read all items from that page on, iterate over the
+ * call.
  *
  * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
  * iteration, no item is returned twice, but the iteration can miss an item that moves to an earlier page.

@@ -23,7 +23,7 @@ export interface FakeContent {
   readonly prompts: ReadonlyArray<FakePrompt>
 }
 
-/** The failure of each request to a `FakeService`: no connection, or an error response with this status. */
+/** How each request to a `FakeService` fails: without a connection, or with an error response of the given status. */
 export type FakeFailure = "no connection" | 401 | 402 | 403 | 429 | 500 | 503
 
 const errors = {

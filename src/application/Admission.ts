@@ -60,7 +60,8 @@ const countRejection = { key: registerRejectionCounter("key"), process: register
 const markIntervalMs = 60_000
 
 /**
- * Returns true if a mark is less than a minute from `now`. A mark can be later than `now`, if the clock was set back.
+ * Returns true if a mark and `now` are less than a minute apart. A mark can be later than `now` if the clock was set
+ * back.
  */
 const isRecent = (mark: number | undefined, now: number): boolean =>
   mark !== undefined && Math.abs(now - mark) < markIntervalMs

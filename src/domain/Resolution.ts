@@ -7,7 +7,7 @@ import { sizes } from "./Sizes.ts"
 export interface PromptContents extends RepeatedFields {
   readonly current_content: string
   readonly fragments: ReadonlyArray<SourceFragment>
-  /** The size of the contents and of the overrides as JSON, in bytes; absent if the store does not count it. */
+  /** The size of the contents and of the overrides as JSON, in bytes; absent if the store does not count the size. */
   readonly bytes?: number
 }
 

@@ -36,7 +36,7 @@ export const maxInt32 = 2147483647
 
 const countTextBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
 
-/** Returns the number of bytes of a number that is written without an exponent. */
+/** Returns how many bytes a number takes as text without an exponent. */
 const countNumberBytes = (number: number): number => {
   const [mantissa = "", exponent] = String(number).split("e")
   if (exponent === undefined) return mantissa.length

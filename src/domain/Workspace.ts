@@ -9,9 +9,9 @@ import { inAnyCase, Uuid } from "./Uuid.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
 import { WorkspaceId } from "./WorkspaceId.ts"
 
-// The items of a workspace, as operators import, edit and export them. Callers of the API see prompts and their
-// versions as `Prompt` and `Version`. In an archive, ids may contain uppercase letters, and times may be any ISO 8601
-// times with an offset.
+// The items of a workspace, as operators import, edit and export them. Callers of the API see prompts and their versions
+// as `Prompt` and `Version`. In an archive, ids can contain uppercase letters, and times can be any ISO 8601 times with
+// an offset.
 
 /** An ISO 8601 time with an offset, in the years 0001 to 9999. Decodes to UTC, and drops digits after milliseconds. */
 const Time = Schema.String.check(
@@ -68,7 +68,7 @@ const ShortText = AnyText.check(
 /** A description of a prompt or of a change. */
 const Summary = makeText(sizes.summaryBytes)
 
-/** Matches a slot as the check in the database does. The name has 1 to 256 code points and may be blank. */
+/** Matches a slot as the check in the database does. The name has 1 to 256 code points and can be blank. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** The content of a prompt, a version or a fragment. */

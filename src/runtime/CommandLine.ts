@@ -24,7 +24,7 @@ import * as Logging from "./telemetry/Logging.ts"
 /** An error that stops a command: `Unavailable`, or an error with a message for the operator. */
 type RuntimeError = Unavailable | { readonly _tag: string; readonly message: string }
 
-/** The prefixes of some error messages. A prefix names the environment variable to change. */
+/** The prefixes of error messages, by the tag of the error. A prefix names the environment variable to change. */
 const prefixes: Readonly<Record<string, string>> = {
   DataDirectoryBusy: "DATA_DIR: ",
   DataDirectoryUnusable: "DATA_DIR: "

@@ -9,8 +9,8 @@ const forceExit = (exitCode: number, reason: string): void => {
 }
 
 /**
- * Limits the time of the shutdown that the first SIGINT or SIGTERM starts. The process exits immediately if the
- * shutdown takes longer than `stopTimeoutMs`, or if a second signal arrives that is not a duplicate.
+ * Limits the time of the shutdown that the first SIGINT or SIGTERM starts. The process exits immediately if the shutdown
+ * takes longer than `stopTimeoutMs`, or if a second signal that is not a duplicate arrives.
  */
 export const installSignalHandlers = (stopTimeoutMs: number): void => {
   let firstSignalAt: number | undefined

@@ -77,7 +77,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
   },
 
   {
-    name: "KeyStore.find returns a new revocation of a key and a new password reset of its owner",
+    name: "KeyStore.find returns the new state after a key is revoked or the owner of a key must reset the password",
     run: Effect.gen(function* () {
       const [home, owner] = [workspace(), user()]
       const [one, two] = [key(home.id, owner).stored, key(home.id, owner).stored]

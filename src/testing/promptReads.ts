@@ -18,7 +18,7 @@ type Read = {
 /** The page that contains a whole list of at most 100 items. */
 const wholeList: Page = { page: 1, per_page: 100 }
 
-/** Small pages, and pages with offsets near or above the limits of integer types, which are past the end of any list. */
+/** Small pages, and pages past the end of any list, with offsets near or above the limits of integer types. */
 const pages: ReadonlyArray<Page> = [
   ...[1, 2, 3, 5].flatMap((page) => [1, 2, 3].map((per_page) => ({ page, per_page }))),
   ...[21474836, 21474837, 4294967297, 92233720368547, Number.MAX_SAFE_INTEGER].map((page) => ({
@@ -52,7 +52,7 @@ const listReferences = ({ prompts }: Archive): ReadonlyArray<PromptReference> =>
     return [id, { slug, digits: undefined }, { slug, digits: digits.slice(0, 8) }, { slug, digits }]
   })
 
-/** Returns reads with every method. Some reads use prompts, folders or tags that the workspace does not have. */
+/** Returns reads that call every method. Some reads use prompts, folders or tags that the workspace does not have. */
 const listReads = (archive: Archive, foreign: Archive): ReadonlyArray<Read> => {
   const { id } = archive.workspace
   const unknown = [newId<PromptId>(), { slug: "no-such-name", digits: undefined }]

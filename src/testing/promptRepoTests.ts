@@ -29,7 +29,7 @@ export interface ContractTest<R> {
  */
 export type LoadWorkspace<R> = (archive: Archive) => Effect.Effect<unknown, unknown, R>
 
-/** Returns a workspace with every kind of content, awkward tags, and awkward texts and JSON in every field. */
+/** Returns a workspace with every kind of content, whose tags, texts and JSON are difficult to store unchanged. */
 const makeAwkwardArchive = (): Archive => {
   const freeForm: Record<string, Schema.Json> = JSON.parse(
     `{"": 1, " ": "", "a.b": {"c": [[], {}, null, true, "\\ud83d\\ude00"]}, "__proto__": {"x": 1},
@@ -89,7 +89,7 @@ export const makePromptRepoTests = <R>(
   load: LoadWorkspace<R>
 ): ReadonlyArray<ContractTest<PromptRepo | R>> => [
   {
-    name: "PromptRepo never returns anything of another workspace, even one with the same content",
+    name: "PromptRepo never returns anything of another workspace, even of a workspace with the same content",
     run: Effect.gen(function* () {
       const [own, other, unknown] = [makeAwkwardArchive(), makeAwkwardArchive(), archive()]
       yield* load(own)

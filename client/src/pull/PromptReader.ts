@@ -59,7 +59,7 @@ const readTexts = async (filter: PromptFilter, settings: LiveSettings): Promise<
     if (otherTotals.length > 0) continue
     if (total === texts.size) return texts
     const names = [...texts.keys()].sort().join(" ")
-    // If two reads return the same names, the list has not changed, so the service leaves out prompts.
+    // If two reads return the same names, the list has not changed, and the service leaves out the missing prompts.
     if (names === lastNames)
       throw new CommandError(
         `the service cannot resolve ${total! - texts.size} of ${total} prompts, because they are too large; ` +

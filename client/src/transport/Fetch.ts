@@ -44,7 +44,7 @@ export interface LogFields {
 /**
  * Receives one line for each attempt: `warn` after a connection error, a timeout, 408, 429 or 5xx, otherwise `debug`.
  * Also receives one line (`warn`) when a call waits because another call's 429 has started a pause. `console` is a valid
- * logger. Exceptions of a logger are ignored.
+ * logger. The client ignores exceptions of a logger.
  */
 export interface Logger {
   debug?(message: string, fields: LogFields): void

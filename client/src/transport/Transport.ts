@@ -28,11 +28,14 @@ export interface ResponseInfo extends PromptResponse {
   readonly confirmedAt: Instant
   /** `stale` if the service responded from its cache because its database was not available. */
   readonly source: "fresh" | "stale"
-  /** The number of the key's rejections before the request. After a further rejection, the text must not be returned. */
+  /**
+   * The number of the key's rejections before the request. After a further rejection, the client must not return the
+   * text.
+   */
   readonly rejections: number
 }
 
-/** The body of a response, and the response that last confirmed it. */
+/** The body of a response, and the response that last confirmed the body. */
 export interface ConfirmedText {
   readonly text: string
   readonly info: ResponseInfo
@@ -60,8 +63,8 @@ export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Rec
 const maxRetryAfterMs = 60_000
 
 /**
- * Returns the backoff before a retry, in milliseconds: a random time between half of the maximum and the maximum. The
- * maximum is 500 before the first retry and doubles with each further retry, up to 8,000.
+ * Returns the backoff before a retry: a random time, in milliseconds, between half of the maximum and the maximum. The
+ * maximum is 500 ms before the first retry and doubles with each further retry, up to 8,000 ms.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
@@ -220,7 +223,7 @@ export class Transport {
         code: this.#redact(code),
         message: this.#redact(message)
       })
-    // Browsers report a redirect that is not followed as status 0.
+    // If `fetch` does not follow a redirect, browsers report the status 0.
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304)
     const reason = isUnknownPath
       ? "Route not found; check baseUrl"
@@ -250,7 +253,7 @@ export class Transport {
     }
   }
 
-  /** Removes the API key, which a response or an error message can repeat. */
+  /** Removes the API key from a text. A response or an error message can repeat the key. */
   #redact(text: string): string {
     return text.replaceAll(this.#options.apiKey, "[API key]")
   }

@@ -17,9 +17,9 @@ const maxWorkspaces = 10_000
 
 /**
  * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
- * last contact. The feed is down if the process has paused since then (SIGSTOP, a suspended machine, a blocked event
- * loop), because a paused process reads no notifications. `checkIsUp` notices a pause immediately; `observePause` keeps
- * the feed down until a contact after the pause.
+ * last contact. The feed is down if the process has paused since that contact (SIGSTOP, a suspended machine, a blocked
+ * event loop), because a paused process reads no notifications. `checkIsUp` notices a pause immediately; `observePause`
+ * keeps the feed down until a contact after the pause.
  */
 export class FeedState implements Feed {
   latestRevision = 0

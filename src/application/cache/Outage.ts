@@ -52,16 +52,16 @@ const off: typeof Outage.Service = {
 /**
  * Serves known responses while the change feed is down (stale-if-error). A known response is a cached response that was
  * current at the last contact. A request queries the database first. If the query fails with `Unavailable` or is slow,
- * the caller gets the known response. No known response is served for longer than the maximum age after the last
- * contact. When the feed comes up again, it has new revisions, so no response from before an outage is served after the
- * outage.
+ * the caller gets the known response. Known responses are served for at most the maximum age after the last contact.
+ * When the feed comes up again, it has new revisions, so no response from before an outage is served after the outage.
  */
 export class Outage extends Context.Service<
   Outage,
   {
     /**
      * Runs `fresh`. If `fresh` fails with `Unavailable` or is slow while known responses may be served, runs `known`
-     * instead. For the next `askAgainAfterMs`, calls run only `known`. A slow `fresh` is not interrupted.
+     * instead. During the next `askAgainAfterMs` milliseconds, calls run only `known`. A slow `fresh` is not
+     * interrupted.
      */
     readonly readOrServeKnown: <A, E>(
       fresh: Effect.Effect<A, E>,
@@ -108,7 +108,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   }
   const mayServe = () => findAge() !== undefined
 
-  /** Waits until a read that starts now is slow and known responses may be served. */
+  /** Waits until a read that starts now counts as slow, and then until known responses may be served. */
   const untilSlow = Effect.gen(function* () {
     for (let step = 0; step < slowSteps || !mayServe(); step++) yield* Effect.sleep(stepMs)
   })
@@ -122,7 +122,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
       const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
       const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
       if (exit !== undefined && !Option.exists(Exit.findErrorOption(exit), isUnavailable)) return yield* exit
-      // Waits until a later contact of the feed with the database excludes an outage, or the feed is down.
+      // Waits until the feed is down, or until a later contact of the feed proves that the database is available.
       const now = readClocks().monotonic
       while (checkIsUp(feed) && (feed.lastContact?.monotonic ?? now) < now) yield* Effect.sleep(20)
       if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)

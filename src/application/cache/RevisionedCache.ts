@@ -5,7 +5,7 @@ import { type ChangeFeed, minPauseMs } from "../ports/ChangeFeed.ts"
 
 type Feed = ChangeFeed["Service"]
 
-/** Returns true, and records that the process is running, if the feed is up. Its revisions then include every change. */
+/** Returns true if the feed is up: its revisions then include every change. Also records that the process is running. */
 export const checkIsUp = ({ lease, running }: Feed): boolean => {
   const monotonic = performance.now()
   const wall = Date.now()
@@ -34,7 +34,9 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/** The fraction that one eviction frees. Each deletion of the first entry of a `Map` slows down finding the next one. */
+/**
+ * The fraction that one eviction frees. Deleting the first entry of a `Map` makes the new first entry slower to find.
+ */
 const evictedFraction = 1 / 16
 
 /**
@@ -164,7 +166,7 @@ export class RevisionedCache<Value> {
   readonly #feed: Feed
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
-  /** The number of events so far after which no read that was in flight may store its result. */
+  /** Counts the events after which no in-flight read may store its result. */
   #refusals = 0
   readonly #isSame: (a: Value, b: Value) => boolean
   readonly #lookups: ReturnType<typeof makeLookupCounters> | undefined
@@ -191,7 +193,7 @@ export class RevisionedCache<Value> {
     return this.#find(key)?.value
   }
 
-  /** Returns the same as `get`, without counting a lookup. */
+  /** Returns the same value as `get`, but does not count a lookup. */
   peek(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isFresh(entry) ? entry.value : undefined

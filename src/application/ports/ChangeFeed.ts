@@ -21,9 +21,9 @@ export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
- * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down, the
- * feed can miss changes. The state of the feed is in fields instead of methods, because every read uses the state
- * (`checkIsUp`, `revisionOf`).
+ * (`RevisionedCache`). A revision is a number that grows with each change that the feed receives. While the feed is
+ * down, the feed can miss changes. The state of the feed is in fields instead of methods, because every read uses the
+ * state (`checkIsUp`, `revisionOf`).
  */
 export class ChangeFeed extends Context.Service<
   ChangeFeed,
@@ -35,8 +35,8 @@ export class ChangeFeed extends Context.Service<
     /** The revisions of the workspaces that have changed since `globalRevision`. */
     readonly revisions: ReadonlyMap<string, number>
     /**
-     * The end of the time for which the feed is up. The feed goes down earlier if the process pauses. Each contact with
-     * the database renews the lease. `undefined` if the feed is known to be down.
+     * The lease: the time until which the feed is up if the process does not pause. Each contact with the database
+     * renews the lease. `undefined` if the feed is known to be down.
      */
     readonly lease: ClockReading | undefined
     /**

@@ -89,7 +89,7 @@ export class PromptRepo extends Context.Service<
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
     /**
      * Returns the inputs for resolving up to 100 prompts, in the given order. Leaves out prompts that do not exist. If a
-     * prompt's contents and overrides exceed `sizes.sourceBytes`, its `source` is a failure. May fail with
+     * prompt's contents and overrides exceed `sizes.sourceBytes`, its `source` is a failure. Can fail with
      * `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.pageSourceBytes`.
      */
     readonly getSources: (

@@ -120,8 +120,8 @@ export class WorkspaceStore extends Context.Service<
       changes: { readonly [Field in "name" | "tier" | "billing_status"]?: Workspace[Field] | undefined }
     ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
     /**
-     * Deletes a workspace with its content and keys, but no user. Returns the workspace and the numbers of deleted
-     * prompts and keys.
+     * Deletes a workspace with its content and keys, but deletes no user. Returns the workspace and the numbers of
+     * deleted prompts and keys.
      */
     readonly deleteWorkspace: (
       workspace: WorkspaceId
@@ -133,7 +133,9 @@ export class WorkspaceStore extends Context.Service<
     readonly users: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<User>, WorkspaceNotFound | Unavailable>
-    /** Sets whether a user must reset the password, and returns the user. Until the reset, no key of the user works. */
+    /**
+     * Sets whether a user must reset the password, and returns the user. Until the reset, no key of the user is valid.
+     */
     readonly setUser: (
       email: string,
       must_reset_password: boolean
@@ -156,7 +158,7 @@ export class WorkspaceStore extends Context.Service<
       owner: { readonly email: string; readonly newUserId: UserId },
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
-    /** Revokes a key, which can be without a workspace, and returns the key. An earlier revocation keeps its time. */
+    /** Revokes a key with or without a workspace, and returns the key. An earlier revocation keeps its time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames
@@ -208,7 +210,7 @@ export class WorkspaceStore extends Context.Service<
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
      * Returns a whole workspace from one snapshot. Lists are ordered by id, versions by number, and fragments of a
-     * prompt by position. May fail with `ArchiveTooLarge` if the archive would be larger than an import accepts.
+     * prompt by position. Can fail with `ArchiveTooLarge` if the archive would be larger than an import accepts.
      */
     readonly exportWorkspace: (
       workspace: WorkspaceId

@@ -74,7 +74,8 @@ const listInterfaces = (
 
 /**
  * Compares the prompts of two states, and returns the changes that can break applications, ordered by name. A prompt is
- * compared with the prompt with the same id or, if there is none, the same name. A new prompt breaks no application.
+ * compared with the later prompt that has the same id or, if there is none, the same name. A new prompt breaks no
+ * application.
  */
 export const compareInterfaces = (
   before: ReadonlyArray<PromptInterface>,
@@ -102,7 +103,7 @@ export const compareInterfaces = (
     .sort(Order.Struct({ name: Order.String }))
 }
 
-/** Returns the changes of an import of files that can break applications. */
+/** Returns the breaking changes of an import of files. */
 export const findBreakingChanges = (pairs: ReadonlyArray<Pair>): ReadonlyArray<BreakingChange> =>
   compareInterfaces(
     listInterfaces(pairs, ({ item }) => (item?.isArchived === false ? item.state : undefined)),

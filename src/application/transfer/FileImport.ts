@@ -230,10 +230,10 @@ const makeEdit = (
 export type ImportPlan = readonly [ContentEdit, FileImport]
 
 /**
- * Plans the import of files into a workspace: the edit that makes the workspace equal to the files, and the changes
- * that operators see. Each prompt and fragment gets the state that its file describes. The changed content of a prompt
+ * Plans the import of files into a workspace: the edit that makes the workspace equal to the files, and the changes that
+ * operators see. Each prompt and fragment gets the state that its file describes. The changed content of a prompt
  * becomes a new version. A prompt without a file is archived. A fragment without a file is removed, unless a prompt
- * without a file contains it.
+ * without a file contains the fragment.
  *
  * Without `overwrite`, the plan fails if it would undo an edit that was made in the workspace since the latest import.
  * The first import never fails for this reason, because there is no earlier import to compare with.

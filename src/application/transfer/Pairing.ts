@@ -100,10 +100,10 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
  * Pairs the prompts and fragments of a workspace with the files of a directory. Returns a pair for each file, in the
  * order of the files, and then a pair for each prompt and fragment without a file.
  *
- * Uses the id in the front matter of a file if the workspace has this id, even on an archived prompt, or had this id
- * after the latest import. Any other file gets an id that is derived from the workspace. So an id of another workspace
- * is never used, and every import of a file finds the same prompt. Fails if two files describe the same prompt or
- * fragment.
+ * Uses the id in the front matter of a file if the workspace has this id now, or had this id after the latest import.
+ * The id can belong to an archived prompt. Any other file gets an id that is derived from the workspace. So an id of
+ * another workspace is never used, and every import of a file finds the same prompt. Fails if two files describe the
+ * same prompt or fragment.
  *
  * @param files the result of `parseFiles`, which has fragments before prompts
  */
@@ -160,8 +160,9 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 }
 
 /**
- * Pairs as `pairWithFiles` does. Also fails if a file gives a prompt the name of another file's prompt (docs/names.md).
- * Prompts can keep a name that they already share. Titles without Latin letters and digits can have the same slug.
+ * Pairs prompts and fragments with files, as `pairWithFiles` does. Also fails if a file gives a prompt the name of
+ * another file's prompt (docs/names.md). Prompts can keep a name that they already share. Titles without Latin letters
+ * and digits can have the same slug.
  */
 export const pairForImport = (
   ...input: Parameters<typeof pairWithFiles>

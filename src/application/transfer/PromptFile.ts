@@ -143,7 +143,7 @@ const makeMap = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
     messageUnexpectedKey: `unknown key; the keys are ${Object.keys(fields).join(", ")}`
   })
 
-/** Makes the schema of the id in a file: a UUID, or the earlier path of the file from which its id was derived. */
+/** Makes the schema of the id in a file: a UUID, or an earlier path of the file from which the id was derived. */
 const makeId = (folder: "prompts" | "fragments") =>
   Schema.String.check(
     Schema.makeFilter((id) =>
@@ -260,7 +260,7 @@ const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
 export const parseFile = (path: string, text: string): Parsed<PromptFile> =>
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text)
 
-/** Returns a problem for each file of a prompt's fragments that does not exist. */
+/** Returns a problem for each fragment file that a prompt refers to and that does not exist. */
 const findMissingFragments = ({ path, state }: PromptFile, texts: Texts): ReadonlyArray<Problem> =>
   (state.kind === "prompt" ? state.fragments : [])
     .map(({ fragment_id }) => `fragments/${fragment_id}${extension}`)

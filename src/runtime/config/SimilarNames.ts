@@ -13,8 +13,8 @@ const countDifferences = (a: string, b: string): number => {
 }
 
 /**
- * Returns true if a name has at most one difference from `known`, or two if `known` is long. Variables of other
- * programs, such as `POST`, resemble short names.
+ * Returns true if the names differ in at most one letter, or in at most two letters if `known` has 8 letters or more.
+ * Variables of other programs, such as `POST`, resemble short names.
  */
 const isSimilar = (name: string, known: string): boolean =>
   countDifferences(name.toUpperCase(), known) <= (known.length < 8 ? 1 : 2)

@@ -22,7 +22,7 @@ const defaults = {
 /** OpenTelemetry's default of `OTEL_EXPORTER_OTLP_TIMEOUT`, in milliseconds. */
 const defaultTimeoutMs = 10_000
 
-/** The maximum number of in-flight exports, of which the client sends one at a time. */
+/** The maximum number of in-flight exports. The client sends one of these exports at a time. */
 const maxExports = 8
 
 /**
