@@ -57,8 +57,8 @@ interface EndpointOptions<Params, Query, Success> {
 }
 
 /**
- * Makes the contract of an endpoint of the API. `Errors.ts` determines which errors the endpoint reports. Effect's codecs
- * are off, because `Endpoints.ts` decodes and encodes.
+ * Makes the contract of an endpoint of the API. `Errors.ts` determines which errors the endpoint reports. Effect's
+ * codecs are off, because `Endpoints.ts` decodes the parameters and encodes the responses.
  */
 const get = <
   const Name extends string,
@@ -187,8 +187,8 @@ const ServiceGroup = HttpApiGroup.make("service")
 /**
  * The contract of the API (specification 4), without handlers. `Endpoints.ts` gets the types and the schemas of its
  * handlers from this contract, and `OpenApi.ts` generates the OpenAPI document from the contract. The service does not
- * use Effect's HttpApi server: the server's throughput is only 0.3 to 0.5 times the throughput of bare `node:http`, and
- * the server's router accepts paths that this API rejects.
+ * use Effect's HttpApi server. That server has only 0.3 to 0.5 times the throughput of bare `node:http`, and its router
+ * accepts paths that this API rejects.
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup, ServiceGroup)
 

@@ -61,7 +61,7 @@ interface ErrorSpec<E> {
   /** The condition under which the error occurs, as a clause for a sentence of the OpenAPI document. */
   readonly condition: string
   readonly subject: ErrorSubject
-  /** Returns true if an endpoint of the API reports the error. By default, every endpoint does. */
+  /** Returns true if an endpoint of the API reports the error. By default, every endpoint reports the error. */
   readonly isReportedBy?: (endpoint: EndpointShape) => boolean
 }
 

@@ -61,7 +61,7 @@ export interface Paged<A> {
 
 /**
  * Reads prompts in the process of the host (specification 4). `id` is the id or the name of a prompt. Every read
- * resolves to the envelope that the HTTP response has, or rejects with `PromptApiError`. The host is responsible for
+ * resolves to the envelope that the HTTP API returns, or rejects with `PromptApiError`. The host is responsible for
  * access and rate limits. The tier has only one effect here: a caller on a tier other than `solo` and `team` sees only
  * the versions of the last 7 days.
  */
@@ -125,7 +125,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
     const lifecycle = yield* Lifecycle
     const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
-    /** Runs a read for a caller and returns a promise of the result. An invalid argument rejects the promise. */
+    /** Runs a read for a caller and returns a promise of the result. The promise rejects if an argument is invalid. */
     const runRead = async <A>(
       caller: HostCaller,
       read: (caller: Caller) => Generator<Effect.Effect<unknown, ApiError>, A>

@@ -127,7 +127,7 @@ export const makeApp = Effect.fnUntraced(function* (
     return cached === undefined ? respondFreshOrKnown(context) : respondFromCache(context, cached)
   }
 
-  /** Reads the response or, in an outage of the database, responds with the known response. */
+  /** Makes a fresh response. In an outage of the database, responds with the last known response instead. */
   const respondFreshOrKnown = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { cacheKey } = context
     const fresh = withRequestDeadline(respondFresh(context))
@@ -151,7 +151,10 @@ export const makeApp = Effect.fnUntraced(function* (
     )
   }
 
-  /** Serves the known response. Checks the key's expiry and, unless the request already counted, the rate limits. */
+  /**
+   * Responds with the last known response. Checks the key's expiry and, unless the request already counted, the rate
+   * limits.
+   */
   const respondKnown = Effect.fnUntraced(function* (
     context: RequestContext,
     cacheKey: string

@@ -59,13 +59,13 @@ export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | und
   return undefined
 }
 
-/** The decoded parameters by name. A repeated parameter has an array of its values. */
+/** Maps the name of each parameter to its decoded value, which is an array for a repeated parameter. */
 type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
 /** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */
 const parseQuery = (query: string): QueryParameters => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
-  // URLSearchParams drops a leading `?`. Without the added `?`, it would drop a `?` that begins the first name.
+  // URLSearchParams drops a leading `?`. The added `?` protects a `?` that begins the first name.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {
     const previous = parameters[name]
     if (previous === undefined) parameters[name] = value
@@ -142,7 +142,7 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
 /** Returns the body of the response to an admitted caller. */
 export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<BodyWithEtag, ApiError>
 
-/** The schemas of an endpoint. `HttpApiEndpoint` declares them all as `Schema.Top`. */
+/** The schemas of an endpoint. `HttpApiEndpoint` declares each of these schemas only as `Schema.Top`. */
 interface EndpointSchemas<Spec extends EndpointSpec> {
   readonly params: Schema.Decoder<Spec["~Params"]["Type"]>
   readonly query: Schema.Decoder<Spec["~Query"]["Type"]>

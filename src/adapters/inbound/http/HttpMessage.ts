@@ -14,7 +14,9 @@ export interface HttpRequest {
   readonly target: string
   /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** Reads the body, at most once. The body is empty after the response is made or the connection is closed. */
+  /**
+   * Reads the body, at most once. The returned array becomes empty when the response is made or the connection closes.
+   */
   readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
   /**
    * Lets the response wait for a change, without a time limit of the transport. The transport calls `release` if the
@@ -64,9 +66,9 @@ export interface HttpResponse {
 }
 
 /**
- * Counts how many bytes of a limited memory each workspace holds. A workspace may hold at most half of the bytes that
- * the other workspaces leave free, so that one workspace cannot use up the memory. `undefined` stands for the requests
- * without a workspace.
+ * Shares a limited number of bytes among the workspaces, and counts how many bytes each workspace holds. A workspace
+ * may hold at most half of the bytes that the other workspaces leave free, so that one workspace cannot use up all
+ * bytes. `undefined` stands for the requests without a workspace.
  */
 export class WorkspaceShares {
   readonly #maxBytes: number
@@ -83,7 +85,7 @@ export class WorkspaceShares {
     return held <= this.#maxBytes - this.#bytes - bytes
   }
 
-  /** Adds to the bytes that the workspace holds. A negative number releases bytes. */
+  /** Adds `bytes` to the number of bytes that the workspace holds. A negative number releases bytes. */
   add(workspace: WorkspaceId | undefined, bytes: number): void {
     const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
     this.#bytes += bytes
@@ -152,7 +154,7 @@ const computeEtag = (content: Uint8Array | string): string => `"${hash("sha256",
 /** Encodes JSON, with a strong ETag of its bytes. */
 export const encodeWithEtag = (json: string): BodyWithEtag => {
   const body = encodeBody(json)
-  // `hash` encodes a string in UTF-8. The characters of a string body are already bytes, so `hash` gets the JSON.
+  // `hash` encodes a string in UTF-8. A string body is already encoded, so `hash` gets the JSON text instead.
   return { body, etag: computeEtag(typeof body === "string" ? json : body) }
 }
 

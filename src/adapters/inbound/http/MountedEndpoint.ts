@@ -4,8 +4,8 @@ import type { HttpResponse } from "./HttpMessage.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
 /**
- * An endpoint of another adapter on the HTTP server of the API. Its requests pass the same checks of the transport as
- * requests to the API, and get the same common headers, log lines, metrics and spans.
+ * An endpoint of another adapter on the HTTP server of the API. The transport checks requests to this endpoint in the
+ * same way as requests to the API. The common response headers, log lines, metrics and spans are the same too.
  */
 export interface MountedEndpoint {
   readonly path: string

@@ -7,7 +7,10 @@ import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { requestIdPattern } from "../contract/Headers.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 
-/** The facts to log and measure. Steps set `route` and `caller` early, because a failed step returns only an error. */
+/**
+ * The facts about a request for its log line and metrics. The app sets `route` and `caller` as soon as they are known,
+ * because a failure returns only an error.
+ */
 interface RequestFacts {
   /** The method; `undefined` if Node could not parse the request. */
   readonly method: string | undefined
@@ -67,7 +70,7 @@ export const chooseRequestId = (header: string | undefined): string =>
     ? header
     : crypto.randomUUID()
 
-/** The maximum time that a request may wait, in seconds. A longer wait counts as this time. */
+/** The maximum time that a request may wait, in seconds. The service shortens a longer wait to this time. */
 const maxWaitSeconds = 50
 
 /** Matches the next preference of a `Prefer` header (RFC 7240): its name, and its value as a quoted string or a token. */
@@ -92,7 +95,10 @@ export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): nu
   return undefined
 }
 
-/** Returns true if the request must count against the rate limits now. Then the request has counted. */
+/**
+ * Marks a request as counted. Returns true if the request was not counted yet, and therefore must count against the
+ * rate limits now.
+ */
 export const claimCount = (context: RequestContext): boolean => {
   const mustCount = !context.isCounted
   context.isCounted = true
@@ -112,7 +118,7 @@ export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   caller: undefined
 })
 
-/** Bucket boundaries in seconds. The boundaries range from the duration of a cache hit to the deadline of a request. */
+/** The bucket boundaries of the histogram, in seconds: from the duration of a cache hit to the deadline of a request. */
 const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ]

@@ -39,8 +39,8 @@ const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[
 /**
  * Returns true if the endpoint accepts a request with this `Origin`: an origin of this machine, the origin of the
  * service's own pages, or none. A request without `Origin` is not from a browser, because browsers send `Origin` with
- * every POST. The check ignores `Host`, because an attacker can point the host name of a web page to this machine. Both
- * headers then have this name.
+ * every POST. The check ignores `Host`, because an attacker can point the host name of a web page to this machine.
+ * `Origin` and `Host` then both contain this name.
  */
 export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
   if (origin === undefined || origin === publicOrigin) return true
@@ -53,7 +53,7 @@ const describe = (error: ErrorDescription | ApiError | BodyError): ErrorDescript
   return error._tag === "BodyTooLarge" ? bodyTooLarge : describeError(error)
 }
 
-/** Encodes an error. An error with an `id` is the error of a call. */
+/** Encodes an error. `id` is the id of the failed call; undefined if the error belongs to no call. */
 const encodeError = (description: ErrorDescription, id?: unknown): Buffer => {
   const { status, message } = description
   const error = { code: id === undefined ? status : INTERNAL_ERROR, message, data: toErrorData(description) }
@@ -68,7 +68,7 @@ const parseMessage = (bytes: Uint8Array): unknown =>
 const isValidId = (id: unknown): boolean =>
   typeof id === "string" ? id.length <= maxIdLength : typeof id === "number" || id == null
 
-/** Returns the reason why a message must not reach the MCP package, if there is a reason. */
+/** Returns the reason why a message must not reach the MCP package, or `undefined` if there is no reason. */
 const findProblem = (message: unknown): string | undefined => {
   if (Array.isArray(message)) return "Batches are not supported"
   if (Predicate.isObject(message) && !isValidId(message.id))
@@ -98,7 +98,7 @@ const cutError = (json: Buffer): Buffer => {
     : json
 }
 
-/** Makes a response. `type` is the media type of the body, and is not used if the body is empty. */
+/** Makes a response. `type` is the media type of a body that is not empty. */
 const makeResponse = (
   status: number,
   type: string,

@@ -29,13 +29,13 @@ const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): Pr
   return unknown === undefined ? undefined : makeInvalidParams(`Unknown argument: ${shorten(unknown)}`)
 }
 
-/** Returns true for an error that means that a prompt exists but cannot be read, such as `ResolvedTooLarge`. */
+/** Returns true for the error of a prompt that exists but cannot be read, such as `ResolvedTooLarge`. */
 const isUnreadable = ({ _tag }: ApiError): boolean =>
   errors[_tag].subject === "workspace" && _tag !== "PromptNotFound"
 
 export const makeText = (text: string) => ({ type: "text", text })
 
-/** Makes `list`, which reads a page of prompts, and `get`, which reads a prompt and fills in its arguments. */
+/** Makes `list`, which reads a page of prompts, and `get`, which reads a prompt and fills its slots with arguments. */
 export const makePromptCatalog = Effect.gen(function* () {
   const prompts = yield* Prompts
   const gate = yield* ReadGate

@@ -18,8 +18,8 @@ const options = {
 }
 
 /**
- * Accepts all parameters. The methods check the parameters instead, because the MCP package's errors about parameters
- * can be long.
+ * A schema that accepts all parameters. The methods check the parameters, because the MCP package's own errors about
+ * parameters can be long.
  */
 const anyParams = {
   "~standard": { version: 1, vendor: "none", validate: (value: unknown) => ({ value }) }

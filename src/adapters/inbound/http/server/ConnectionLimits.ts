@@ -10,8 +10,8 @@ export const connectionLimits = {
   /** The interval at which Node checks the two limits above. */
   connectionsCheckingInterval: 1_000,
   /**
-   * The server ends a connection if no byte is sent or received for this time. `keepAliveTimeout` applies to idle
-   * connections.
+   * The server closes a connection on which no byte is sent or received for this long. For idle connections,
+   * `keepAliveTimeout` applies instead.
    */
   timeout: 20_000,
   /**

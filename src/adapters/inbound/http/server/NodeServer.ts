@@ -88,7 +88,10 @@ export class Connections {
     return true
   }
 
-  /** Calls `release` once the response holds other memory or is sent, or its connection closes. */
+  /**
+   * Calls `release` when the response begins to hold other memory, when the response is sent, or when the connection
+   * closes.
+   */
   hold(response: ServerResponse, release: () => void): void {
     const inFlight = this.#connections.get(response.req.socket)?.get(response)
     inFlight?.releaseMemory()
@@ -145,7 +148,7 @@ const smallBodyBytes = 64 * 1024
 /** Counts the bytes of response bodies that clients have not received. A buffer that responses share counts once. */
 class UnsentBytes {
   readonly #shares: WorkspaceShares
-  /** The number of unsent responses of each buffer. */
+  /** Maps each buffer to the number of unsent responses that share the buffer. */
   readonly #users = new Map<Body, number>()
 
   constructor(maxBytes: number) {
@@ -273,9 +276,9 @@ export const makeNodeServer = Effect.fnUntraced(function* (limits: ConnectionLim
   }
 
   /**
-   * Rejects a connection on which Node parses no further request. If no response is in flight, sends the rejection, and
-   * then closes the connection. Otherwise, sends no rejection, and closes the connection either after the last
-   * response, if a body is unread, or immediately.
+   * Closes a connection on which Node parses no further request. If no response is in flight, first sends the error. If
+   * responses are in flight, sends no error, and closes the connection immediately, unless the body of a request is
+   * unread. In that case, closes the connection after the last response.
    */
   const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
     // While a connection is closing, the parser can report further errors.
