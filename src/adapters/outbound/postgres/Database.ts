@@ -35,7 +35,7 @@ export class Database extends Context.Service<
     readonly server: DatabaseServer
     /** Runs the queries that need no transaction, except the queries of `queryKeys`. */
     readonly queryReads: Query
-    /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
+    /** Runs key lookups on separate connections, so that a lookup never waits behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
      * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. If a concurrent transaction

@@ -6,7 +6,10 @@ import { windowSeconds } from "../../../domain/RateLimit.ts"
 /** Returns the clock minute that contains `now` (milliseconds since the epoch), in minutes since the epoch. */
 export const toRateWindow = (now: number): number => Math.floor(now / (windowSeconds * 1000))
 
-/** The number of minutes whose counts are kept. If the clock is set back, requests count in an earlier minute again. */
+/**
+ * The number of minutes for which the limiter keeps counts. After the clock is set back, a request adds to the count of
+ * an earlier minute.
+ */
 const maxWindows = 3
 
 /** Counts requests in the memory of this process. */

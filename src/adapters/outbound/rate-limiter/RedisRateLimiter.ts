@@ -25,8 +25,8 @@ const reconnectDelay = "1 second"
 const startupWait = "250 millis"
 
 /**
- * Redis deletes a count after this time without a request, in milliseconds. The time is longer than a minute, because
- * the clocks of processes differ.
+ * The time without a request, in milliseconds, after which Redis deletes a count. This time is longer than a minute,
+ * because the clocks of processes differ.
  */
 const expiryMs = 2 * windowSeconds * 1_000
 
@@ -101,7 +101,8 @@ const probe = Effect.fnUntraced(function* ({ run }: Connection) {
 
 /**
  * Maintains one connection to Redis in the background until the scope closes. Reports in the metric and in the log
- * whether the connection is up. Returns a function that returns the connection, or `undefined` while there is none.
+ * whether the connection is up. Returns a function that returns the connection, or `undefined` while there is no
+ * connection.
  */
 const maintainConnection = Effect.fnUntraced(function* (url: string) {
   const stateLog = makeStateLog(
@@ -149,7 +150,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
     RateLimiter,
     Effect.gen(function* () {
       const local = makeRateLimiter()
-      /** Has the count 1 for each key that is exhausted according to Redis. */
+      /** Has the count 1 for each key that has reached its limit in Redis. */
       const rejectedScopes = makeRateLimiter()
       const getConnection = yield* maintainConnection(options.url)
 

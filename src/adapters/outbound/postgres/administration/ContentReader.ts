@@ -30,8 +30,8 @@ const readFragments = makeReader(Fragment, "fragments")
 const workspaceClause = "where workspace_id = $1 order by id"
 
 /**
- * A prompt with its lists. The fields of an export come first, in their order; `next_version` and `parent_version_id`
- * follow.
+ * A prompt with its lists. The fields of an export come first, in the order of the export. `next_version` and
+ * `parent_version_id` follow.
  */
 const PromptRow = Schema.Struct({
   ...Struct.omit(Prompt.fields, ["tags"]),

@@ -272,8 +272,8 @@ const toIdArray = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>, colum
   `{${rows.map((row) => row[column])}}`
 
 /**
- * Deletes the rows of content tables that the content lacks, or that the content has in another prompt. If the caller
- * passes `prompts`, deletes only rows of these prompts; otherwise, rows of the whole workspace. Returns the number of
+ * Deletes the stored rows that are missing in the content, or that belong to another prompt in the content. With
+ * `prompts`, deletes only rows of these prompts; without `prompts`, rows of the whole workspace. Returns the number of
  * deleted rows.
  */
 export const deleteOtherRows = Effect.fnUntraced(function* (

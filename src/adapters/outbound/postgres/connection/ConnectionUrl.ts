@@ -48,7 +48,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const { hostname, username, password, pathname, searchParams } = url
   if (![hostname, username, password, pathname].every(isPercentEncoded)) return urlRule
 
-  // As in libpq, a query parameter overrides the matching part of the URL. Of a repeated parameter, the last value
+  // As in libpq, a query parameter overrides the matching part of the URL. If a parameter is repeated, the last value
   // counts.
   const choose = (name: string, part: string): string | undefined =>
     searchParams.getAll(name).at(-1) || decodeURIComponent(part) || undefined

@@ -66,9 +66,9 @@ export interface DatabaseServer {
    */
   readonly config: PgClient.PgPoolConfig
   /**
-   * Reports the server of a connection, which is the column `server` of a row (see `serverIdentity`). If the previous
-   * connection led to a different server, closes all connections, including this one, and fails. New connections must
-   * then lead to the reported server.
+   * Reports the server of a connection: the value of the column `server` in `row` (see `serverIdentity`). If the
+   * previous connection led to a different server, closes all connections, including this one, and fails. New
+   * connections must then lead to the reported server.
    */
   readonly confirm: (row: Row | undefined) => Effect.Effect<void, SqlError>
   /**

@@ -4,10 +4,7 @@ import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 
-/**
- * The maximum time that a query waits for a permit and a connection, and that a connection takes to open, in
- * milliseconds.
- */
+/** The time limit, in milliseconds, for a query to get a permit and a connection, and for a connection to open. */
 export const connectTimeoutMs = 1000
 
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
@@ -29,7 +26,7 @@ export const responseTimeoutError = makeConnectionError("the server did not resp
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
 /**
- * Returns the SQLSTATE of an error. If there is none, returns the system's error code, such as `ECONNREFUSED`, or an
+ * Returns the SQLSTATE of an error. Without a SQLSTATE, returns the system's error code, such as `ECONNREFUSED`, or an
  * empty text.
  */
 export const sqlState = ({ reason }: SqlError): string => {
@@ -47,7 +44,10 @@ export const describeSqlError = (error: SqlError): string => {
   return `${message || code || error.reason._tag}${remedy}`
 }
 
-/** Returns true if a connection was lost, refused or not available in time, or the server stops or starts (57P0x). */
+/**
+ * Returns true if a connection was lost, refused or not available in time, or if the server is stopping or starting
+ * (57P0x).
+ */
 export const isConnectionLost = (error: SqlError): boolean =>
   error.reason._tag === "ConnectionError" || sqlState(error).startsWith("57P0")
 

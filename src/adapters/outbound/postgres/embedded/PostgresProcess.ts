@@ -37,8 +37,9 @@ const findReason = (output: string): string => {
 }
 
 /**
- * Starts a program as a user, with `directory` as its current directory. The program ends when this process ends.
- * `ended` resolves with the exit code and the reason for a failure once the program has ended, and never rejects.
+ * Starts a program as a user, with `directory` as its current directory. The program ends when this process ends. The
+ * promise `ended` never rejects. Once the program has ended, the promise resolves with the exit code and, for a failed
+ * program, the reason for the failure.
  */
 export const startSupervised = (
   program: string,
@@ -107,8 +108,8 @@ const isServerOf = (directory: string, pid: number): boolean => {
 }
 
 /**
- * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server, which
- * another process can have by now.
+ * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server. By
+ * now, another process can have this id.
  */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + 10_000

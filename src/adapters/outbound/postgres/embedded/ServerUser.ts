@@ -7,9 +7,9 @@ export interface SystemUser {
 }
 
 /**
- * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root, so root is replaced
- * by the first of these users that exists: the owner of the data directory (unless the owner is root), `postgres`,
- * `nobody`. Throws `EmbeddedUnavailable` if none of these users exists.
+ * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root, so if this process
+ * runs as root, returns the first of these users that exists: the owner of the data directory (unless the owner is
+ * root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of these users exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]
@@ -38,7 +38,7 @@ export const runAs = ({ uid, gid }: SystemUser): { readonly uid?: number; readon
 export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{
   readonly message: string
 }> {
-  /** `remedy` is an alternative to a PostgreSQL server. */
+  /** The message always suggests a PostgreSQL server. `remedy` is a further suggestion. */
   constructor(reason: string, remedy?: string) {
     const remedies = [remedy, "set DATABASE_URL to use a PostgreSQL server"].filter(Boolean).join(", or ")
     super({ message: `the embedded database cannot run here: ${reason}; ${remedies}` })

@@ -89,7 +89,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
   /** Sends heartbeats until the connection is lost or a pooler connects the notifier to a different server. */
   const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
     Effect.suspend(() => {
-      // A pause that is detected only after the heartbeat was sent would invalidate the heartbeat.
+      // Checks for a pause first, because a pause that is detected later would invalidate the heartbeat.
       const payload = ownHeartbeatPrefix + JSON.stringify(state.observePause())
       // The statement is not prepared, because a pooler can run each statement in another session.
       return notifier.query(sendNotification, [channel, payload], false)

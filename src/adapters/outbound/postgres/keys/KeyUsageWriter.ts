@@ -8,7 +8,8 @@ import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isTemporary } from "../driver/SqlErrors.ts"
 
 /**
- * Maximum number of keys with a use that is not written yet. Limits the memory of uses while PostgreSQL is unavailable.
+ * Maximum number of keys whose last use is not written yet. Limits the memory for these uses while PostgreSQL is
+ * unavailable.
  */
 const maxPendingKeys = 100_000
 
@@ -66,9 +67,9 @@ export const makeKeyUsageWriter = Effect.gen(function* () {
     record,
     /**
      * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
-     * ends the call. Of several failures in a row, only the first is logged. If PostgreSQL was unavailable or did not
-     * respond in time, a later call writes the times of the failed statement. After any other error, the writer drops
-     * these times.
+     * ends the call. Logs only the first of several failures in a row. If PostgreSQL was unavailable or did not respond
+     * in time, a later call writes the times of the failed statement. After any other error, the writer drops these
+     * times.
      */
     flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
   }

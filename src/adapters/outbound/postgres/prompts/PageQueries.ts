@@ -25,7 +25,7 @@ export const toColumns = (names: ReadonlyArray<string>): string => names.map((na
 const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
- * Selects the prompts whose ids the query `ids` returns, as `p`. Compares `p.workspace_id` with a column instead of the
+ * Selects the prompts `p` whose ids the query `ids` returns. Compares `p.workspace_id` with a column instead of the
  * parameter. With the parameter, the generic plan would scan the workspace once per row if workspaces are small.
  */
 const selectPage = (ids: string, columns = summaryColumns): string =>
@@ -109,7 +109,10 @@ export const selectNamed = (workspace: WorkspaceId, page: Page): Statement =>
 
 export const decodePromptPage = Schema.decodeUnknownSync(Schema.Array(PromptSummary))
 
-/** Selects the total and one page of versions, as `selectPrompts` does. Selects no row if the prompt does not exist. */
+/**
+ * Selects the total and one page of versions, like `selectPrompts` for prompts. Selects no row if the prompt does not
+ * exist.
+ */
 export const selectVersions = (
   workspace: WorkspaceId,
   reference: PromptReference,

@@ -22,7 +22,7 @@ interface PromptKey {
   readonly prompt: PromptReference
 }
 
-/** The FROM item `requested` if all prompts are given by id. PostgreSQL reads it faster than `requestedPrompts`. */
+/** The FROM item `requested` if all prompts are given by id. This item is faster than `requestedPrompts`. */
 const requestedIds = "unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)"
 
 /** Converts texts without quotes and backslashes to an array literal. An undefined text becomes a null. */
@@ -31,7 +31,7 @@ const toArrayLiteral = (values: ReadonlyArray<string | undefined>): string =>
 
 /**
  * Makes the function that converts the ids or the names of prompts to a statement. `toText` returns the text of the
- * statement for a FROM clause that selects the prompts as `p`, with `requested.ordinal`. `wrap` may add columns to the
+ * statement for a FROM clause that selects the prompts as `p`, with `requested.ordinal`. `wrap` can add columns to the
  * FROM item `requested`.
  */
 const selectByKey = (toText: (prompts: string) => string, wrap = (requested: string) => requested) => {

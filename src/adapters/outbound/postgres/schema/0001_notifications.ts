@@ -35,8 +35,8 @@ const ownerWorkspacesOfRows = makeOwnerWorkspaceQuery("select c.id from %1$s c")
 /**
  * Migration 1, part 3: the change notifications. Every write that a reader could notice sends `NOTIFY
  * prompt_retrieval_changes`. The payload is the id of the changed workspace. The payload `*` means that any workspace
- * may have changed, such as after a TRUNCATE. PostgreSQL sends equal notifications of a transaction only once. A change
- * of `last_used_at` alone sends nothing.
+ * may have changed, for example after a TRUNCATE. PostgreSQL sends equal notifications of a transaction only once. A
+ * change of `last_used_at` alone sends nothing.
  *
  * Logical replication runs row triggers but no statement triggers. The row trigger `notify_row` therefore handles the
  * rows that arrive by logical replication, for each operation that has no other row trigger.

@@ -24,7 +24,10 @@ export const selectVersion = `select coalesce(max(id), 0) as version from ${migr
 
 const decodeVersion = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.Int }))
 
-/** Decodes the row of `selectVersion`. Fails if the schema is newer than `latest`, the version that a program knows. */
+/**
+ * Decodes the row of `selectVersion`. Fails if the version is higher than `latest`, the version of the program's
+ * schema.
+ */
 export const toKnownVersion = Effect.fnUntraced(function* (rows: ReadonlyArray<unknown>, latest: number) {
   const { version } = decodeVersion(rows[0])
   if (version <= latest) return version
@@ -38,8 +41,8 @@ const decodeServerState = Schema.decodeUnknownSync(
 )
 
 /**
- * Returns the version of the database's schema, which is 0 before the first migration. Fails if the server is too old,
- * or if the schema is newer than `latest`, the version that a program knows.
+ * Returns the version of the database's schema; 0 before the first migration. Fails if the server is too old, or if the
+ * version is higher than `latest`, the version of the program's schema.
  */
 export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   const { queryReads: query } = yield* Database
@@ -65,7 +68,7 @@ export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unav
     pending: migrationNames.map((name, index) => ({ id: index + 1, name })).slice(version)
   }))
 
-/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
+/** Fails if the schema is newer than this program, or if a migration is pending. Changes nothing. */
 export const assertSchemaCurrent = Effect.gen(function* () {
   const { version, pending } = yield* readSchemaStatus
   if (pending.length > 0)

@@ -7,8 +7,8 @@ export const channel = "prompt_retrieval_changes"
 export const allWorkspaces = "*"
 
 /**
- * Returns the mode (`pg_trigger.tgenabled`) that each trigger has after migrations. A key is, for example,
- * `prompts.notify_row`.
+ * Returns the mode (`pg_trigger.tgenabled`) that each trigger has after migrations. A key consists of a table and a
+ * trigger, such as `prompts.notify_row`.
  */
 export const findTriggerModes = (statements: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const modes = new Map<string, string>()
