@@ -42,9 +42,9 @@ type JsonParams<Params> = Params & { readonly json: typeof json }
 type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer<JsonParams<Params>>
 
 /**
- * Makes a command that prints its result: with `--json` as JSON, otherwise as the text of `render`. Without `--json`,
- * the command also prints the text of `describeHint` to stderr. If the command cannot print the result, the error
- * message ends with the text of `describeLoss`, which names the lost data and the remedy. The command closes the
+ * Makes a command that prints its result: as JSON with `--json`, otherwise as the text that `render` returns. Without
+ * `--json`, the command also prints the text of `describeHint` to stderr. If the command cannot print the result, the
+ * error message ends with the text of `describeLoss`, which names the lost data and the remedy. The command closes the
  * database before it prints the result.
  */
 export const makeCommand = <

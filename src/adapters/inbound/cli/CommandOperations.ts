@@ -10,7 +10,10 @@ import type { CommandError } from "./output/CommandError.ts"
 export class CommandOperations extends Context.Service<
   CommandOperations,
   {
-    /** Serves the API until a stop signal arrives. `demo` creates a demo workspace in an empty embedded database. */
+    /**
+     * Serves the API until a stop signal arrives. If `demo` is true and the embedded database is empty, creates a demo
+     * workspace.
+     */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError>
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */

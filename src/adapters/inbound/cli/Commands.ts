@@ -54,9 +54,9 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
 const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h"
 
 /**
- * Converts `help COMMAND`, and a command line with `--help`, to the words of the command and `--help`. If the command
- * does not exist, omits `--help`, so that the parser reports the unknown word instead of printing the help of the
- * parent command.
+ * Converts `help COMMAND`, and any command line with `--help` or `-h`, to `COMMAND --help`. If the command does not
+ * exist, omits `--help`, so that the parser reports the unknown word instead of printing the help of the parent
+ * command.
  */
 const replaceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const flags = beforeOperands(args)

@@ -26,8 +26,8 @@ export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
 })
 
 /**
- * Returns the id of the only candidate. Fails with `notFound` if there is no candidate, and with the ids if there are
- * several.
+ * Returns the id of the only candidate. Fails with `notFound` if there is no candidate, and with an error that lists
+ * the ids if there are several candidates.
  */
 const requireOne = <Id extends string, E>(
   kind: "workspaces" | "keys",

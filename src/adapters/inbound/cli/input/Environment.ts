@@ -6,7 +6,7 @@ import { defaultOutageMaxAge } from "../../../../application/cache/Outage.ts"
 export interface Variable {
   /** Markdown without links. The help removes the backticks. */
   readonly description: string
-  /** The value that is used if the variable is unset or empty; undefined if there is no default. */
+  /** The value of an unset or empty variable; undefined if the variable has no default. */
   readonly defaultValue?: string
   /** The document that README.md links to for details. */
   readonly document?: string
@@ -95,7 +95,7 @@ export const variables = {
 
 export type VariableName = keyof typeof variables
 
-/** The variable with the id or name of the workspace, for commands without `--workspace`. */
+/** The variable with the id or name of the workspace that a command uses if `--workspace` is not given. */
 export const workspaceVariable: VariableName = "PROMPT_RETRIEVAL_WORKSPACE"
 
 export const serveVariables = (Object.keys(variables) as ReadonlyArray<VariableName>).filter(

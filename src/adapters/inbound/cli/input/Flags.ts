@@ -11,7 +11,8 @@ import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain
 import { workspaceVariable } from "./Environment.ts"
 import { parseTimeInput } from "./TimeInput.ts"
 
-// A rule has the arguments of `Flag.filter` and `Argument.filter`: a check, and a description of valid values.
+// A rule is the argument list of a call of `Flag.filter` or `Argument.filter`: a check, and a description of valid
+// values.
 
 const isName = (text: string): boolean => text !== "" && fitsName(text)
 

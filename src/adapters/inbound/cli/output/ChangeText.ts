@@ -10,8 +10,8 @@ import {
 import { toPrintable, toPrintableText } from "./Output.ts"
 
 /**
- * Maximum number of differing lines. The time of a diff grows with the number of differing lines and with the length of
- * the texts.
+ * Maximum number of differing lines. The time to compute a diff grows with the number of differing lines and with the
+ * length of the texts.
  */
 const maxDifferentLines = 2_000
 
@@ -28,8 +28,8 @@ export const diffTexts = (before: string, after: string): string | undefined => 
 const toUnixText = (text: string): string => text.replaceAll("\r\n", "\n")
 
 /**
- * Returns the text of a file before and after a change. If there is no file, renders the first text from the state
- * before the change.
+ * Returns the texts of a file before and after a change. If the file does not exist, the first text shows the state
+ * before the change, and the second text is empty.
  */
 const renderTexts = (
   { path, before, after }: FileChange,

@@ -22,8 +22,8 @@ export interface CommandInput {
 }
 
 /**
- * Lists at most `maxProblems` problems, one per line, and then the number of further problems. A line starts with the
- * path, or with the source if the path is empty.
+ * Lists at most `maxProblems` problems, one per line, and then the number of further problems. Each line starts with
+ * the path of the problem, or with `source` if the path is empty.
  */
 const describeProblems = (
   source: string,
@@ -38,7 +38,7 @@ const describeProblems = (
     ...(count > maxProblems ? [`… and ${count - maxProblems} more`] : [])
   ].join("\n")
 
-/** Lists every line, because the operator must decide about each line. */
+/** Unlike `describeProblems`, lists every line, because the operator must decide about each line. */
 const listAll = (heading: string, lines: ReadonlyArray<string>, remedy: string): string =>
   [heading, ...lines.map(toPrintable), remedy].join("\n")
 

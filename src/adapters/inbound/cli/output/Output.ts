@@ -9,7 +9,7 @@ import { AsJson, type CommandError, makeWriteError, warn } from "./CommandError.
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
 
-/** Writes to the stream of stdout, and waits until everything is written. */
+/** Writes to stdout as a stream, and waits until Node has written the whole output. */
 const writeToStream = (output: string | Uint8Array): Effect.Effect<void, CommandError> =>
   Effect.callback((resume) => {
     const { stdout } = process
@@ -67,7 +67,9 @@ export const toPrintableText = (text: string): string => text.replace(/\r(?!\n)|
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? toPrintableText(text) : text
 
-/** Quotes a value of the command line. Replaces a value that contains an API key, because messages may be logged. */
+/**
+ * Quotes a value of the command line. Replaces a value that contains an API key, because a log can contain the message.
+ */
 export const quote = (value: string): string =>
   value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
 

@@ -21,8 +21,8 @@ export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
 
 /**
  * Copies the permissions of an existing file to its replacement and, if the system permits it, also the owner and
- * group. If the groups still differ, the group gets no permissions, because the permissions would apply to a different
- * group.
+ * group. If the replacement still has a different group, this group gets no permissions, because the permissions are
+ * for the original group.
  */
 const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<void> => {
   await chown(file, uid, gid)
@@ -32,7 +32,10 @@ const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<v
   await chmod(file, mode & (isSameGroup ? 0o777 : 0o707))
 }
 
-/** Creates a file, or replaces an existing file or a link's existing target. A failure leaves an existing file unchanged. */
+/**
+ * Creates a file, or replaces the existing file that `path` names directly or through a link. A failure leaves an
+ * existing file unchanged.
+ */
 const replaceFile = async (path: string, existing: Stats | undefined, chunks: Chunks): Promise<void> => {
   const target = existing === undefined ? resolve(path) : await realpath(path)
   const file = join(dirname(target), `.export-${randomUUID()}`)
