@@ -85,7 +85,7 @@ export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha2
   prompts.map(({ sha256 }) => sha256).join("")
 
 /**
- * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle. Rejects with a
+ * Verifies the hashes of a bundle (the parsed JSON of `prompts.bundle.json`), and resolves to the bundle. Rejects with a
  * `BundleError` if a hash does not match. The error names the first prompt whose hash does not match the prompt's
  * fields. The hashes detect damage and edits by hand. They are not a signature, because any program can compute them.
  *

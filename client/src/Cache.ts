@@ -105,7 +105,9 @@ export class Cache {
     if (!isOutdated) this.#store(this.#entries, target, entry)
   }
 
-  /** Waits for a shared read. An abort ends only the wait of its caller. If no waiter is left, the read ends. */
+  /**
+   * Waits for a shared read. An abort ends only the wait of the aborting caller. If no waiter is left, the read ends.
+   */
   #awaitShared(
     target: string,
     settings: CallSettings,

@@ -137,7 +137,7 @@ export class LivePrompts implements Live {
     const { signal } = page.controller
     // The wait is less than `ttl`, so that the texts stay current.
     const wait = Math.min(Math.floor(limits.ttl / 1_200) || 1, 50)
-    // Many clients can lose their requests at one moment. Random pauses spread the next requests over one wait.
+    // Many clients can lose their requests at the same time. Random pauses spread the next requests over a whole wait.
     const pauseAtRandom = () => wait * 1_000 * Math.random()
     let isPolling = false
     let error: unknown
@@ -187,7 +187,7 @@ export class LivePrompts implements Live {
 
   /**
    * Stores each prompt of a page as its own response body, reports the changes, and adapts the number of pages. The
-   * bodies have no ETag, because the ETag of the page is not valid for them.
+   * bodies have no ETag, because the ETag of the page is not valid for a single prompt.
    */
   #update(page: LivePage, { data, meta }: UnknownJson, info: ResponseInfo): void {
     const entries = new Map<string, ConfirmedText>()

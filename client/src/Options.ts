@@ -18,7 +18,7 @@ export const defaultOptions = {
   mode: "service-first"
 } as const satisfies ClientOptions
 
-/** Options of the client that a call may override. */
+/** The client's options that a call can override. */
 interface SharedOptions {
   /** Time limit of a whole call, including retries and the waits between them, in milliseconds. Default: 30,000. */
   readonly timeout?: number | undefined
@@ -99,7 +99,7 @@ export interface PrefetchResult {
   readonly missing: ReadonlyArray<string>
 }
 
-/** Throws a `TypeError` if an option or a parameter is not known, for example because it is misspelled. */
+/** Throws a `TypeError` if an option or a parameter is unknown, for example misspelled. */
 export const requireKnown = (options: object, known: object, prefix = ""): void => {
   for (const name of Object.keys(options))
     if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
@@ -136,7 +136,7 @@ const toCacheLimits = (options: CacheOptions): CacheLimits => {
 }
 
 /**
- * Returns the options of a call. `defaults` has every option that a call may have. Throws if an option is invalid or
+ * Returns the options of a call. `defaults` has every option that a call can have. Throws if an option is invalid or
  * unknown.
  */
 export const toSettings = (options: CallOptions = {}, defaults: CallSettings): CallSettings => {

@@ -43,6 +43,8 @@ type ExactVariables<Slots extends string> = string extends Slots
     ? Readonly<Record<string, never>>
     : { readonly [Name in Slots]: SlotValue }
 
-/** The variables for `fillSlots`: any variables for a text, or one per slot for the result of a typed reference. */
+/**
+ * The variables for `fillSlots`: any variables for a text, or one variable per slot for the result of a typed reference.
+ */
 export type VariablesFor<Prompt> =
   Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

@@ -22,8 +22,8 @@ export interface Versions {
 }
 
 /**
- * Calls that read the prompts of the key's workspace. They reject with a `PromptClientError`, or with a `TypeError` or
- * `RangeError` if an argument is invalid.
+ * Calls that read the prompts of the key's workspace. The calls reject with a `PromptClientError`, or with a `TypeError`
+ * or `RangeError` if an argument is invalid.
  *
  * A call addresses a prompt by its name, by its id, or by a constant that `pull` has generated. Unlike an id, a name can
  * be the same in several workspaces. Archived prompts have no name.

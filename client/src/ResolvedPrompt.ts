@@ -2,7 +2,7 @@ import type { PromptSummary, PromptType } from "./Resources.ts"
 
 /** A prompt with its fragments appended. Fill the remaining slots with `fillSlots`, then send the text to a model. */
 export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "target_model"> {
-  /** Type of the prompt. For a fallback, the `type` of the reference that the call was made with, if any. */
+  /** Type of the prompt. For a fallback, the `type` of the call's `PromptReference`, if any. */
   readonly prompt_type: PromptType | undefined
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly resolved_content: string

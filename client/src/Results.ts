@@ -65,7 +65,7 @@ export const traceAttributes = (result: Single<Pick<ResolvedPrompt, "id" | "titl
   "prompt_retrieval.prompt.request_id": result.requestId
 })
 
-/** A result with the response that confirmed it. */
+/** A result with the response that confirmed the result. */
 export type WithResponse<Result, Response = PromptResponse> = Result & { readonly response: Response }
 
 /** A promise of a call's result, with methods that give access to the HTTP response. */
@@ -91,7 +91,7 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
  * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
  * iteration, no item is returned twice, but the iteration can miss an item that moves to an earlier page.
  *
- * If a list has more pages than the key may request per minute (100 by default), set a `timeout` of more than a minute,
+ * If a list has more pages than the key's rate limit per minute (100 by default), set a `timeout` of more than a minute,
  * such as 70,000. A call then waits for the next minute instead of rejecting with a `RateLimitedError`.
  */
 export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}

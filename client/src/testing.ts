@@ -150,7 +150,7 @@ export class FakeService {
     return new PromptClient({ apiKey: "key_live_test", maxRetries: 0, ...options, fetch: this.fetch })
   }
 
-  /** Responds to a request. If a request asks the service to wait and would get a 304, waits for a change. */
+  /** Responds to a request. If the response is a 304 and the request asks the service to wait, waits for a change. */
   readonly fetch: Fetch = async (url, { headers, signal }) => {
     const { pathname, search, searchParams } = new URL(url)
     this.requests.push(pathname + search)

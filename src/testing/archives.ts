@@ -148,7 +148,7 @@ export const archive = (overrides: Partial<Archive> = {}): Archive => ({
   ...overrides
 })
 
-/** Texts that an encoding or escaping error could change when a database stores and returns them. */
+/** Texts that an encoding or escaping error of a database would change. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",

@@ -12,6 +12,6 @@ export class CommandError extends Error {
 export const toUsageError = (message: string): CommandError =>
   new CommandError(`${message}; see 'npx --no @prompt-retrieval/client pull --help'`, 2)
 
-/** Replaces characters that could control a terminal: control characters except tabs, and invisible characters. */
+/** Replaces characters that can control a terminal: control characters except tabs, and invisible characters. */
 export const printable = (text: string): string =>
   text.toWellFormed().replace(/[^\P{Cc}\t]|[\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd")

@@ -21,7 +21,7 @@ export const listSlots = (content: string): ReadonlyArray<string> => {
 }
 
 const toBundledPrompt = (name: string, data: UnknownJson, version: number | undefined): BundledPrompt => {
-  // The name becomes part of a generated program, so the name must not contain other characters.
+  // The name becomes part of a generated program, so only the characters of valid names are safe.
   if (!isResolvedPrompt(data) || !/^[a-z0-9_-]+$/.test(name))
     throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
   const content = data.resolved_content

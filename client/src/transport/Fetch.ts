@@ -6,7 +6,7 @@ export interface FetchInit {
   readonly method: "GET"
   /** The headers by lowercase name. They include the API key. */
   readonly headers: Record<string, string>
-  /** Redirects are not followed, because they could carry the API key to another host. */
+  /** `fetch` must not follow redirects, because a redirect can carry the API key to another host. */
   readonly redirect: "manual"
   /** The signal is aborted when the call times out or the caller aborts the call. */
   readonly signal: Signal

@@ -49,7 +49,7 @@ export const subtract = ([monotonic, wall]: Instant, millis: number): Instant =>
 
 /**
  * Returns the milliseconds from one instant to another instant. By default, `to` is the current instant. Uses the clock
- * with the larger difference, so that a text is never treated as younger than it is.
+ * with the larger difference, so that the computed age of a text is never too small.
  */
 export const getElapsed = (from: Instant, to: Instant = readClocks()): number =>
   Math.max(to[0] - from[0], to[1] - from[1])

@@ -41,7 +41,7 @@ export interface ConfirmedText {
   readonly info: ResponseInfo
 }
 
-/** A response after its body was read. The text is undefined if the body is too large. */
+/** A response whose body was read. The text is undefined if the body is too large. */
 interface Response {
   readonly text: string | undefined
   readonly info: ResponseInfo

@@ -17,9 +17,9 @@ const maxWorkspaces = 10_000
 
 /**
  * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
- * last contact. The feed is down if the process has paused since that contact (SIGSTOP, a suspended machine, a blocked
- * event loop), because a paused process reads no notifications. `checkIsUp` notices a pause immediately; `observePause`
- * keeps the feed down until a contact after the pause.
+ * last contact. A pause of the process (SIGSTOP, a suspended machine, a blocked event loop) takes the feed down, because
+ * a paused process reads no notifications. `checkIsUp` notices a pause immediately; `observePause` keeps the feed down
+ * until a contact after the pause.
  */
 export class FeedState implements Feed {
   latestRevision = 0
@@ -84,8 +84,8 @@ export class FeedState implements Feed {
   }
 
   /**
-   * Detects whether the process has paused since it was last seen to run. Must be called at intervals shorter than
-   * `minPauseMs`. Returns the current moment.
+   * Detects a pause of the process since the last observation. Must be called at intervals shorter than `minPauseMs`.
+   * Returns the current moment.
    */
   observePause(): ClockReading {
     const now = readClocks()

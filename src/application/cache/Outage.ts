@@ -53,7 +53,7 @@ const off: typeof Outage.Service = {
  * Serves known responses while the change feed is down (stale-if-error). A known response is a cached response that was
  * current at the last contact. A request queries the database first. If the query fails with `Unavailable` or is slow,
  * the caller gets the known response. Known responses are served for at most the maximum age after the last contact.
- * When the feed comes up again, it has new revisions, so no response from before an outage is served after the outage.
+ * When the feed comes up again, its revisions are new, so no response from before an outage is served after the outage.
  */
 export class Outage extends Context.Service<
   Outage,

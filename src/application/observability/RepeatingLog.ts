@@ -8,7 +8,8 @@ const repeatIntervalNanos = 60_000_000_000n
 const maxMessages = 10
 
 /**
- * Returns a function that logs a message, unless this message or `maxMessages` others were logged in the last minute.
+ * Returns a function that logs a message, unless the function logged the message or `maxMessages` other messages in the
+ * last minute.
  */
 export const makeRepeatingLog = (
   log: (message: string) => Effect.Effect<void>

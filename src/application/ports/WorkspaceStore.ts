@@ -194,10 +194,9 @@ export class WorkspaceStore extends Context.Service<
      * updates users and keys, but never removes a user or a key. `must_reset_password` can become true, but never false.
      * A revoked key stays revoked, and an existing key never expires later than before.
      *
-     * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to another
-     * workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to another key.
-     * An import changes a stored key without a workspace only if the key in `whole` also has no workspace and has the
-     * same owner.
+     * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if another workspace has an
+     * id of `whole`, if another user has a user's id or email, or if another key has a key's hash. An import changes a
+     * stored key without a workspace only if the key in `whole` also has no workspace and has the same owner.
      */
     readonly importWorkspace: (
       whole: WholeWorkspace,

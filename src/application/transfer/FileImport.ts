@@ -268,7 +268,7 @@ export const planImport = (
     return [edit, { changes, warnings, fragmentNames, breakingChanges }] as const
   })
 
-/** Converts problems of the prompts and fragments in a plan's edit to problems of the files that describe them. */
+/** Converts problems of prompts and fragments in a plan's edit to problems of the files that describe the items. */
 export const locateInFiles = (
   { problems, count }: InvalidContent,
   plan: ImportPlan | undefined

@@ -21,8 +21,8 @@ export interface ContentItem {
 }
 
 /**
- * A prompt or fragment of a workspace, the file that describes it, or both. The hashes are those of the state in the
- * workspace (undefined if archived), in the file, and after the latest import.
+ * A prompt or fragment of a workspace, the file that describes it, or both. Each hash is the hash of a state: in the
+ * workspace (undefined if archived), in the file, or after the latest import.
  */
 export interface Pair {
   readonly kind: ContentState["kind"]

@@ -1,5 +1,5 @@
-// This import compiles schemas to functions when they are first used. Compiled schemas need a third less time to decode
-// a row and to encode a response. If code generation from strings is disabled, Effect interprets the schemas.
+// This import compiles schemas to functions when the schemas are first used. Compiled schemas need a third less time to
+// decode a row and to encode a response. If code generation from strings is disabled, Effect interprets the schemas.
 import "effect/schema/SchemaJITCompiler/enable"
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"

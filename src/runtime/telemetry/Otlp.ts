@@ -26,10 +26,11 @@ const defaultTimeoutMs = 10_000
 const maxExports = 8
 
 /**
- * The client of the exporters. Effect's exporters start an export for each full batch of spans and wait without a time
- * limit, so a collector that never responds would fill the memory. This client sends one export at a time. It drops an
- * export that takes longer than `OTEL_EXPORTER_OTLP_TIMEOUT`, and an export that starts while `maxExports` exports are
- * in flight. A dropped export gets a 200 response, because an exporter stops for a minute after an error.
+ * The client of the exporters. Effect's exporters start an export for each full batch of spans, and each export waits
+ * without a time limit. So a collector that never responds would fill the memory. This client sends one export at a
+ * time. The client drops an export that takes longer than `OTEL_EXPORTER_OTLP_TIMEOUT`, and an export that starts while
+ * `maxExports` exports are in flight. A dropped export gets a 200 response, because an exporter stops for a minute after
+ * an error.
  */
 const limitedClient = Layer.effect(
   HttpClient.HttpClient,
