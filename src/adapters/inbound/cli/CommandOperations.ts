@@ -19,8 +19,8 @@ export class CommandOperations extends Context.Service<
     /** Reads the state of the database schema, and changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError>
     /**
-     * Opens the database until the scope closes. If `migrate` is true, migrates the schema; otherwise, fails if the
-     * schema is not current.
+     * Opens the database, which stays open until the scope closes. If `migrate` is true, migrates the schema;
+     * otherwise, fails if the schema is not current.
      */
     readonly openUseCases: (
       migrate: boolean

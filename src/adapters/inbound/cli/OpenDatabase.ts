@@ -14,9 +14,9 @@ import { workspaceVariable } from "./input/Environment.ts"
 import { CommandError, UsageError } from "./output/CommandError.ts"
 import { quote } from "./output/Output.ts"
 
-// These functions open the database until the scope closes. A command calls these functions after it has checked the
-// command line, so that wrong usage is reported even if there is no database. The scope closes before the command
-// prints its result, because the reader of the output can be slow.
+// These functions open the database, which stays open until the scope closes. A command calls these functions after it
+// has checked the command line, so that wrong usage is reported even if there is no database. The scope closes before
+// the command prints its result, because the reader of the output can be slow.
 
 /** Returns `prompts` and the use cases of operators. If `migrate` is false, the schema must be current. */
 export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
@@ -53,8 +53,8 @@ export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migr
 })
 
 /**
- * Returns the use cases, and the id of a key that is given by its id or name. Looks up a name among the keys of the
- * workspace that are neither revoked nor expired. Does not check that a given id exists.
+ * Returns the use cases, and the id of the key with this id or name. Looks up a name among the keys of the workspace
+ * that are neither revoked nor expired. Does not check that a given id exists.
  */
 export const openKey = Effect.fnUntraced(function* ({
   key,
@@ -84,9 +84,9 @@ export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
 })
 
 /**
- * Returns what `openPrompts` returns, and the id or name by which a prompt is read. If `prompt` is neither an id nor a
- * name, `prompt` is a title. In this case, looks up the prompt by the slug of the title, and fails if the prompt has
- * another title.
+ * Returns what `openPrompts` returns, and the id or name with which a command can read the prompt. If `prompt` is
+ * neither an id nor a name, `prompt` is a title. In this case, looks up the prompt by the slug of the title, and fails
+ * if the prompt has another title.
  */
 export const openPrompt = Effect.fnUntraced(function* ({
   workspace,

@@ -63,9 +63,10 @@ const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A,
   )
 
 /**
- * Connects to a Redis server until the scope closes. Fails if connecting takes more than 2 s. The client has no offline
- * queue and does not reconnect, so that commands fail immediately while the server is unavailable. Pings keep an idle
- * connection alive. If 1 s passes without a reply, the client closes the connection, even during the handshake.
+ * Opens a connection to a Redis server for the lifetime of the scope. Fails if connecting takes more than 2 s. The
+ * client has no offline queue and does not reconnect, so that commands fail immediately while the server is
+ * unavailable. Pings keep an idle connection alive. If 1 s passes without a reply, the client closes the connection,
+ * even during the handshake.
  */
 const connect = Effect.fnUntraced(function* (url: string) {
   const client = createClient({

@@ -9,7 +9,7 @@ import { type ApiError, describeError } from "../../contract/Errors.ts"
 import { CommandError, type ResultExit, unavailableMessage } from "./CommandError.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"
 
-/** The flag `--json`, and the parts of a command's input that error messages name: ids or names, and paths. */
+/** The flag `--json`, and the parts of a command's input that appear in error messages: ids, names and paths. */
 export interface CommandInput {
   readonly json?: boolean
   readonly workspace?: string | undefined

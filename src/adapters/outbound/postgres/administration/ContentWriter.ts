@@ -32,7 +32,7 @@ interface Table {
   readonly conflicts: ReadonlyArray<readonly [field: string, owner: string, condition: string]>
 }
 
-/** A write keeps the email of an existing user, and can only change `must_reset_password` to true. */
+/** A write keeps the email of an existing user, and can change `must_reset_password` only to true. */
 const users: Table = {
   columns: Object.keys(User.fields),
   key: ["id"],
@@ -233,7 +233,7 @@ const makeUpsert = (table: TableName): string => {
 
 const decodeCounts = Schema.decodeUnknownSync(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
 
-/** A batch of rows is sent when its JSON has at least this many characters. */
+/** A batch of rows is full when its JSON has at least this many characters. */
 const fullBatchLength = 1024 * 1024
 
 /** Adds and updates rows, table by table. Returns how many rows were added and changed. */

@@ -33,8 +33,8 @@ const ownSessionSql = "pg_backend_pid()::text = $1"
 
 /**
  * An expression that identifies a server until its next restart: the time at which the server started, with
- * microseconds. The value does not depend on the time zone of a session. It also does not depend on the address of the
- * server, because one server can have several addresses.
+ * microseconds. The value does not depend on the time zone of a session. The value also does not depend on the address
+ * of the server, because one server can have several addresses.
  */
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 

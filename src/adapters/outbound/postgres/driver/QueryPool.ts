@@ -60,7 +60,7 @@ interface PooledQuery {
 }
 
 /**
- * Opens a pool of connections, which the scope closes, and returns the function that runs queries on the pool.
+ * Opens a pool of connections for the lifetime of the scope, and returns the function that runs queries on the pool.
  *
  * A query fails if a phase exceeds its time. If a running query fails in this way or is interrupted, the pool discards
  * the connection, because the server may be silently gone. The connections must be multiplexed, because only then can a
@@ -84,8 +84,9 @@ export const makeQuery = Effect.fnUntraced(function* (
   const permitsPerWorkspace = Math.max(1, maxConnections - 1)
   const permits = yield* RcMap.make({ lookup: (_: WorkspaceId) => Semaphore.make(permitsPerWorkspace) })
   /**
-   * Maps each connection whose session is set up to true if the session belongs to this connection alone. The pool
-   * prepares no statements on other connections, because a pooler can run each statement in another session.
+   * Maps a connection to true if its session belongs to the connection alone, and to false otherwise. A connection has
+   * no entry until its session is set up. With false, the pool prepares no statements, because a pooler can run each
+   * statement in another session.
    */
   const ownSessions = new WeakMap<PgConnection, boolean>()
 

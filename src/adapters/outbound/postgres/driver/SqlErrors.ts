@@ -10,7 +10,7 @@ export const connectTimeoutMs = 1000
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
 export const statementTimeoutMs = 3000
 
-/** After this time in milliseconds, a server that has not responded to a statement is treated as lost. */
+/** How long a server may take to respond to a statement before the server counts as lost, in milliseconds. */
 export const responseTimeoutMs = statementTimeoutMs + 1000
 
 export const makeConnectionError = (message: string): SqlError =>

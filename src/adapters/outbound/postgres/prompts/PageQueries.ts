@@ -74,9 +74,9 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
 }
 
 /**
- * Selects the total and one page of prompts. The count and the page read the same index in its order. PostgreSQL
- * fetches only the rows of the page from the table. If the page is empty, selects one row that has the total and no
- * prompt.
+ * Selects the total and one page of prompts. The count and the page both read the same index, in the order of the
+ * index. PostgreSQL fetches only the rows of the page from the table. If the page is empty, selects one row that has
+ * the total and no prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
   makeStatement(workspace, (parameter) => {

@@ -1,13 +1,13 @@
 /**
  * Migration 1, part 2: triggers. Some triggers copy columns of a prompt to the prompt's rows in `prompt_tags`, so that
- * one index can serve the list of a tag. Others limit the number of tags and fragments of a prompt. At every isolation
- * level, the copies equal the columns of the prompt.
+ * one index can serve the list of a tag. Other triggers limit the number of tags and fragments of a prompt. At every
+ * isolation level, the copies equal the columns of the prompt.
  *
  * An update of a prompt updates only the tag rows that its transaction sees. The update misses the rows of open
  * transactions and, under REPEATABLE READ, rows that were committed after the snapshot. A transaction that adds a tag
- * row therefore also writes the prompt, unless the transaction has already written the prompt. One of the two
- * transactions then waits for the other. The waiting transaction either copies the current columns or fails with a
- * serialization failure.
+ * row therefore also writes the prompt, unless the transaction has already written the prompt. The two transactions
+ * then conflict, and one of them waits for the other. The waiting transaction either copies the current columns or
+ * fails with a serialization failure.
  */
 export const promptTags = `
 create function set_listing() returns trigger language plpgsql set search_path from current as $$

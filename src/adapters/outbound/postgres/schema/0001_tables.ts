@@ -1,6 +1,6 @@
 /**
  * Migration 1, part 1: the tables and their indexes. The constraints enforce the limits of the domain. A constraint is
- * deferrable if an import may violate the constraint temporarily. Foreign keys do not compare workspaces, so a row can
+ * deferrable if an import can violate the constraint temporarily. Foreign keys do not compare workspaces, so a row can
  * refer to a row of another workspace. Every read omits such references.
  */
 export const tables = `
