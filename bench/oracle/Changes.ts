@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto"
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import type { Statement } from "effect/sql/Statement"
 import { hashApiKey, makeApiKey, toKeyEnds } from "../../src/domain/ApiKey.ts"
-import type { Random } from "../../test/support/random.ts"
+import type { Random } from "./Random.ts"
 
 /** The ids of the rows that a history changes. */
 export type World = ReturnType<typeof makeWorld>

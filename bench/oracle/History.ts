@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { makeRandom, type Random } from "../../test/support/random.ts"
 import { type Change, makeChanges, makeWorld } from "./Changes.ts"
+import { makeRandom, type Random } from "./Random.ts"
 import type { Stage } from "./Stage.ts"
 
 /** A change and the pause before it. */
