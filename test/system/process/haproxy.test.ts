@@ -4,6 +4,7 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { startLoad } from "../../support/clients/load.ts"
+import { read, sendWait, summarizeWait } from "../../support/clients/read.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { makeTestDatabase } from "../../support/database/testDatabase.ts"
 import { type Service, startService, unlimited } from "../../support/services/startService.ts"
@@ -45,6 +46,15 @@ describe("two instances behind HAProxy", () => {
       ["/mcp?x", 404]
     ] as const)
       expect(await read(path), path).toEqual([status, expect.any(String), true])
+  })
+
+  it("HAProxy forwards a request that waits for a change", async () => {
+    const request = [`${url}/api/v1/resolved`, keys.active.plaintext] as const
+    const { etag } = (await read(...request)).headers
+    const wait = async (seconds: number) => summarizeWait(await sendWait(...request, etag, seconds).response)
+    await expect.poll(() => wait(1)).toEqual({ status: 304, applied: "wait=1", caching: "no-store" })
+    await database.sql("update prompts set current_content = 'edited'")
+    expect(await wait(50)).toMatchObject({ status: 200 })
   })
 
   it("two instances behind HAProxy stop and start one after another under load without a failed request", async () => {
