@@ -1,7 +1,7 @@
-import { stat } from "node:fs/promises"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import { handle, withHelp } from "../CommandBuilders.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import {
@@ -14,17 +14,16 @@ import {
   workspace,
   workspaceFor
 } from "../input/Flags.ts"
-import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
+import { makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
 import { exportArchive, importArchive } from "../transfer/ArchiveTransfer.ts"
 import type { ImportOptions } from "../transfer/FileTransfer.ts"
 
-const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
-  path === "-"
-    ? Effect.succeed(false)
-    : Effect.tryPromise({
-        try: async () => (await stat(path)).isDirectory(),
-        catch: (error) => makeReadError(path, error)
-      })
+const isDirectory = Effect.fnUntraced(function* (path: string) {
+  if (path === "-") return false
+  const { stat } = yield* FileSystem.FileSystem
+  const { type } = yield* Effect.mapError(stat(path), (error) => makeReadError(path, error))
+  return type === "Directory"
+})
 
 // Only commands for a directory of prompts load the modules that parse and compare files.
 const fileTransfer = Effect.promise(() => import("../transfer/FileTransfer.ts"))

@@ -104,7 +104,10 @@ const rename = makeCommand(
   (workspace) => formatWorkspaces([workspace])
 ).pipe(withHelp("Rename a workspace", 'workspaces rename Acme "Acme Europe"'))
 
-/** Asks a question on the terminal. Returns the answer, or an empty string at the end of the input. */
+/**
+ * Asks a question on the terminal. Returns the answer, or an empty string after Ctrl+D or Ctrl+C. With the service
+ * `Terminal`, the question would go to stdout, and Ctrl+C would end the command with exit code 130.
+ */
 const ask = (question: string): Effect.Effect<string> =>
   Effect.callback((resume) => {
     const terminal = createInterface({ input: process.stdin, output: process.stderr })

@@ -2,6 +2,7 @@ import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { PlatformError } from "effect/PlatformError"
 import { toMessage } from "../../../../application/ErrorMessage.ts"
 
 /** An error that ends a command with exit code 1. The message is for the operator. */
@@ -23,11 +24,15 @@ export class ResultExit extends Data.TaggedError("ResultExit") {
 
 export const unavailableMessage = "the database cannot be reached or did not respond in time"
 
+/** Returns the message of the file system's error without the prefix that `PlatformError` adds. */
+const toReason = (error: unknown): string =>
+  toMessage(error instanceof PlatformError ? (error.reason.cause ?? error) : error)
+
 export const makeReadError = (path: string, error: unknown): CommandError =>
-  new CommandError({ message: `cannot read ${path}: ${toMessage(error)}` })
+  new CommandError({ message: `cannot read ${path}: ${toReason(error)}` })
 
 export const makeWriteError = (target: string, error: unknown): CommandError =>
-  new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
+  new CommandError({ message: `cannot write ${target}: ${toReason(error)}` })
 
 /** True if the command prints its result, its warnings and its error as JSON. */
 export const AsJson = Context.Reference<boolean>("prompt-retrieval/adapters/inbound/cli/output/AsJson", {

@@ -12,7 +12,10 @@ import type { ImportOptions } from "./FileTransfer.ts"
 
 // The commands for an archive: import and export.
 
-/** Reads a file, or standard input for the path `-`. Returns undefined if the input exceeds `maxArchiveBytes`. */
+/**
+ * Reads a file, or standard input for the path `-`. Returns undefined if the input exceeds `maxArchiveBytes`. Node reads
+ * the file, because `FileSystem.stream` reads at positions, and so fails for a pipe such as `/dev/stdin`.
+ */
 const readBytes = async (path: string): Promise<Uint8Array | undefined> => {
   const source: AsyncIterable<Uint8Array> = path === "-" ? process.stdin : createReadStream(path)
   // The operating system allocates memory only for the part of the buffer that is written.

@@ -1,8 +1,9 @@
 import { isUtf8 } from "node:buffer"
-import { type Dirent, existsSync } from "node:fs"
-import { mkdir, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
+import { unlink } from "node:fs/promises"
 import { dirname, join, posix, resolve } from "node:path"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
 import {
   checkFiles,
   compareInterfaces,
@@ -23,20 +24,20 @@ import {
   printWarnings,
   toPrintable
 } from "../output/Output.ts"
-import { ignoreMissing } from "../output/OutputFile.ts"
 
 // The commands for a directory of prompts: import, export and check.
 
-const listEntries = (directory: string): Promise<ReadonlyArray<Dirent>> =>
-  readdir(directory, { withFileTypes: true })
-
 /** Lists `prompts/` and `fragments/`, if they exist. */
-const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
-  (await listEntries(directory)).filter(({ name }) => name === "prompts" || name === "fragments")
+const listParts = Effect.fnUntraced(function* (directory: string) {
+  const entries = yield* (yield* FileSystem.FileSystem).readDirectoryEntries(directory)
+  return entries.filter(({ name }) => name === "prompts" || name === "fragments")
+})
 
 /** Lists `prompts/` and `fragments/`, if they exist. If the directory is missing, the list is empty. */
-const listExistingParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
-  (await listParts(directory).catch(ignoreMissing)) ?? []
+const listExistingParts = (directory: string) =>
+  Effect.catchReason(listParts(directory), "PlatformError", "NotFound", () => Effect.succeed([]))
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /**
  * Reads the `.md` files below `prompts/` and `fragments/` of a directory, and returns their texts by path. Ignores
@@ -46,76 +47,78 @@ const listExistingParts = async (directory: string): Promise<ReadonlyArray<Diren
  * @param mustHavePrompts true if the read fails for a directory that does not exist or has no `prompts/`
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
+  const fileSystem = yield* FileSystem.FileSystem
   const texts = new Map<string, string>()
   const problems: Array<Problem> = []
-  const readEntries = async (parent: string, entries: ReadonlyArray<Dirent>): Promise<void> => {
-    for (const entry of entries) {
-      const path = posix.join(parent, entry.name)
-      if (entry.name.startsWith(".")) continue
-      if (entry.isDirectory()) await readEntries(path, await listEntries(join(directory, path)))
-      else if (entry.isSymbolicLink())
+  const readEntries: (
+    parent: string,
+    entries: ReadonlyArray<FileSystem.DirectoryEntry>
+  ) => Effect.Effect<void, PlatformError> = Effect.fnUntraced(function* (parent, entries) {
+    for (const { name, type } of entries) {
+      const path = posix.join(parent, name)
+      if (name.startsWith(".")) continue
+      if (type === "Directory")
+        yield* readEntries(path, yield* fileSystem.readDirectoryEntries(join(directory, path)))
+      else if (type === "SymbolicLink")
         problems.push({ path, message: "is a symbolic link, which is not followed" })
       else if (parent === "") problems.push({ path, message: "is not a directory" })
-      else if (entry.isFile() && path.endsWith(extension)) {
-        const bytes = await readFile(join(directory, path))
-        if (isUtf8(bytes)) texts.set(path, bytes.toString())
+      else if (type === "File" && path.endsWith(extension)) {
+        const bytes = yield* fileSystem.readFile(join(directory, path))
+        if (isUtf8(bytes)) texts.set(path, decoder.decode(bytes))
         else problems.push({ path, message: "is not UTF-8" })
       }
     }
-  }
-  yield* Effect.tryPromise({
-    try: async () => {
-      const parts = await (mustHavePrompts ? listParts : listExistingParts)(directory)
-      if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
-        throw new Error("it has no prompts/ directory")
-      await readEntries("", parts)
-    },
-    catch: (error) => makeReadError(directory, error)
   })
+  const toError = (error: PlatformError) => makeReadError(directory, error)
+  const parts = yield* Effect.mapError((mustHavePrompts ? listParts : listExistingParts)(directory), toError)
+  if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
+    return yield* makeReadError(directory, "it has no prompts/ directory")
+  yield* Effect.mapError(readEntries("", parts), toError)
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
 })
-
-/** Throws if `path` is a directory, or if one of its parents is a file. */
-const requireNoDirectory = async (path: string): Promise<void> => {
-  const existing = await stat(path).catch(ignoreMissing)
-  if (existing?.isDirectory() === true) throw new Error(`${path} is a directory`)
-}
 
 /**
  * Writes and removes files of a directory. Creates a missing directory. Changes nothing if one of the paths to write
  * cannot be a file. Keeps directories that become empty. An interruption waits until all files are written, so that no
  * file is missing.
  */
-export const updateDirectory = (
-  directory: string,
-  textsToWrite: Texts,
-  pathsToRemove: ReadonlyArray<string>
-): Effect.Effect<void, CommandError> =>
-  Effect.tryPromise({
-    try: async () => {
-      for (const path of textsToWrite.keys()) await requireNoDirectory(join(directory, path))
-      await mkdir(join(directory, "prompts"), { recursive: true })
-      for (const [path, text] of textsToWrite) {
-        await mkdir(join(directory, dirname(path)), { recursive: true })
-        await writeFile(join(directory, path), text)
-      }
-      for (const path of pathsToRemove) await unlink(join(directory, path))
-    },
-    catch: (error) => makeWriteError(directory, error)
-  }).pipe(Effect.uninterruptible)
+export const updateDirectory = Effect.fnUntraced(
+  function* (directory: string, textsToWrite: Texts, pathsToRemove: ReadonlyArray<string>) {
+    const fileSystem = yield* FileSystem.FileSystem
+    for (const path of textsToWrite.keys()) {
+      const file = join(directory, path)
+      const existing = yield* Effect.catchReason(
+        fileSystem.stat(file),
+        "PlatformError",
+        "NotFound",
+        () => Effect.undefined
+      )
+      if (existing?.type === "Directory") return yield* Effect.fail(`${file} is a directory`)
+    }
+    yield* fileSystem.makeDirectory(join(directory, "prompts"), { recursive: true })
+    for (const [path, text] of textsToWrite) {
+      yield* fileSystem.makeDirectory(join(directory, dirname(path)), { recursive: true })
+      yield* fileSystem.writeFileString(join(directory, path), text)
+    }
+    // The error of `FileSystem.remove` for a missing file names `lstat` instead of `unlink`.
+    for (const path of pathsToRemove)
+      yield* Effect.tryPromise({ try: () => unlink(join(directory, path)), catch: (error) => error })
+  },
+  (update, directory) =>
+    Effect.uninterruptible(Effect.mapError(update, (error) => makeWriteError(directory, error)))
+)
 
 /** Fails if a directory contains `prompts/` or `fragments/`. */
-export const requireNoFiles = (directory: string): Effect.Effect<void, CommandError> =>
-  Effect.tryPromise({
-    try: async () => {
-      const [existing] = await listExistingParts(directory)
-      if (existing !== undefined)
-        throw new Error(
-          `it already contains ${existing.name}/; add --update to update it, or choose another directory`
-        )
-    },
-    catch: (error) => makeWriteError(directory, error)
-  })
+export const requireNoFiles = Effect.fnUntraced(function* (directory: string) {
+  const [existing] = yield* Effect.mapError(listExistingParts(directory), (error) =>
+    makeWriteError(directory, error)
+  )
+  if (existing !== undefined)
+    return yield* makeWriteError(
+      directory,
+      `it already contains ${existing.name}/; add --update to update it, or choose another directory`
+    )
+})
 
 export interface ImportOptions {
   readonly path: string
@@ -212,7 +215,8 @@ const formatPrompts = makeTableFormatter<PromptInterface>({
 
 /** Checks the directory `against`, which may have no prompts. The path of each problem begins with `against`. */
 const checkEarlier = Effect.fnUntraced(function* (against: string) {
-  if (!existsSync(against))
+  const fileSystem = yield* FileSystem.FileSystem
+  if (!(yield* Effect.orElseSucceed(fileSystem.exists(against), () => false)))
     return yield* new UsageError({ message: `the directory of --against does not exist: ${against}` })
   return yield* readTexts(against, false).pipe(
     Effect.flatMap((texts) => Effect.fromResult(checkFiles(texts))),

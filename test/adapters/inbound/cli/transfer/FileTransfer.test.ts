@@ -1,7 +1,9 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
 import * as Result from "effect/Result"
 import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
 import {
@@ -25,9 +27,11 @@ const makeDirectory = (...paths: ReadonlyArray<string>): string => {
   }
   return directory
 }
-const read = (directory: string) => Effect.runPromise(Effect.result(readTexts(directory, true)))
+const run = <A, E>(effect: Effect.Effect<A, E, FileSystem>) =>
+  Effect.runPromise(Effect.result(Effect.provide(effect, NodeFileSystem.layer)))
+const read = (directory: string) => run(readTexts(directory, true))
 const update = (directory: string, texts: Texts, removed: ReadonlyArray<string> = []) =>
-  Effect.runPromise(Effect.result(updateDirectory(directory, texts, removed)))
+  run(updateDirectory(directory, texts, removed))
 const fail = (message: string) => Result.fail(new CommandError({ message }))
 const list = (directory: string) => readdirSync(directory, { recursive: true, encoding: "utf8" }).sort()
 
@@ -37,7 +41,7 @@ it("readTexts returns the files that updateDirectory has written, even through a
   symlinkSync(makeDirectory(), link)
   await update(link, files)
   assert.deepStrictEqual(await read(link), Result.succeed(files))
-  const { message } = await Effect.runPromise(Effect.flip(requireNoFiles(link)))
+  const { message } = Result.getOrThrow(Result.flip(await run(requireNoFiles(link))))
   assert.match(message, /^cannot write .*: it already contains fragments\/; add --update/)
 })
 
