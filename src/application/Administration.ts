@@ -56,9 +56,7 @@ const make = Effect.gen(function* () {
       return workspace
     }),
 
-    /**
-     * Issues a key to the user with this email. Adds a new user if needed. Without `expiresAt`, the key never expires.
-     */
+    /** Issues a key to the user with this email. Adds a user if needed. Without `expiresAt`, the key never expires. */
     issueKey: Effect.fnUntraced(function* (
       workspace: WorkspaceId,
       email: string,

@@ -59,10 +59,7 @@ const countRejection = { key: registerRejectionCounter("key"), process: register
 /** The minimum time between two marks of one key, in milliseconds. A mark records that a key was used. */
 const markIntervalMs = 60_000
 
-/**
- * Returns true if a mark and `now` are less than a minute apart. A mark can be later than `now` if the clock was set
- * back.
- */
+/** Returns true if a mark and `now` are less than a minute apart. A mark can be after `now` if the clock is set back. */
 const isRecent = (mark: number | undefined, now: number): boolean =>
   mark !== undefined && Math.abs(now - mark) < markIntervalMs
 

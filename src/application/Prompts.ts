@@ -207,8 +207,7 @@ type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) =>
 
 /**
  * Returns a function that runs at most `count` effects of each workspace at the same time. Further effects wait. The
- * scope of the permits never closes, because a host can still use a handler after the layer of the handler's services
- * has closed.
+ * scope of the permits never closes, because a host can still use a handler after the handler's services have closed.
  *
  * @internal
  */

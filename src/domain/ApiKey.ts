@@ -19,9 +19,7 @@ export const keyPrefix = "key_live_"
 /** The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. The plaintext is never stored or logged. */
 export type ApiKey = string & { readonly ApiKey: unique symbol }
 
-/**
- * The SHA-256 hash of a key: 64 lowercase hexadecimal digits. Stores contain the hash, not the key (specification 5.4).
- */
+/** The SHA-256 hash of a key: 64 lowercase hexadecimal digits. Stores hold the hash, not the key (specification 5.4). */
 export const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/u, { message: "must be 64 lowercase hexadecimal digits" })
 ).pipe(Schema.brand("KeyHash"))

@@ -1,6 +1,4 @@
-/**
- * The length in seconds of the windows in which limiters count requests (specification 8). A window is a clock minute.
- */
+/** The length in seconds of a window in which limiters count requests (specification 8). A window is a clock minute. */
 export const windowSeconds = 60
 
 /** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */

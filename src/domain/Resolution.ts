@@ -81,9 +81,8 @@ const fill = (content: string, bindings: Readonly<Record<string, unknown>>): str
 }
 
 /**
- * Fills each slot of a text with the value of its name, in one pass. Slots in inserted text are not filled. A slot
- * whose name has no value stays as it is. Returns `undefined` if the result would have more than `sizes.contentBytes`
- * bytes.
+ * Fills each slot of a text with the value of its name, in one pass. Slots in inserted text are not filled. A slot whose
+ * name has no value stays as it is. Returns `undefined` if the result would be larger than `sizes.contentBytes`.
  */
 export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
   const filled = fill(content, values)

@@ -60,8 +60,7 @@ export class Outage extends Context.Service<
   {
     /**
      * Runs `fresh`. If `fresh` fails with `Unavailable` or is slow while known responses may be served, runs `known`
-     * instead. During the next `askAgainAfterMs` milliseconds, calls run only `known`. A slow `fresh` is not
-     * interrupted.
+     * instead. For the next `askAgainAfterMs`, calls run only `known`. A slow `fresh` is not interrupted.
      */
     readonly readOrServeKnown: <A, E>(
       fresh: Effect.Effect<A, E>,

@@ -34,9 +34,7 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/**
- * The fraction that one eviction frees. Deleting the first entry of a `Map` makes the new first entry slower to find.
- */
+/** The fraction that one eviction frees. Deleting a `Map`'s first entry makes the new first entry slower to find. */
 const evictedFraction = 1 / 16
 
 /**

@@ -7,10 +7,7 @@ const repeatIntervalNanos = 60_000_000_000n
 /** Maximum number of different messages that are logged per minute. */
 const maxMessages = 10
 
-/**
- * Returns a function that logs a message, unless the function logged the message or `maxMessages` other messages in the
- * last minute.
- */
+/** Returns a function that logs a message at most once per minute, and at most `maxMessages` messages per minute. */
 export const makeRepeatingLog = (
   log: (message: string) => Effect.Effect<void>
 ): ((message: string) => Effect.Effect<void>) => {

@@ -17,10 +17,7 @@ export class RateLimiter extends Context.Service<
      * other instances also count a key, this process can learn late that the key has reached `limit`.
      */
     readonly isExhausted: (scope: CountScope, limit: number, now: number) => boolean
-    /**
-     * If the scope's count in the minute of `now` is below `limit`, counts one more request and returns true. Otherwise,
-     * returns false.
-     */
+    /** If the count of `now`'s minute is below `limit`, counts a request and returns true. Otherwise, returns false. */
     readonly take: (scope: CountScope, limit: number, now: number) => Effect.Effect<boolean>
     /**
      * Takes back one request that was counted in the minute of `now`, if there is such a request. Does not wait for a

@@ -79,9 +79,7 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /**
-   * The numbers of written rows. The workspace, each item, each version, and each fragment or tag of a prompt is a row.
-   */
+  /** Numbers of written rows. The workspace, each item, each version, and each fragment or tag of a prompt is a row. */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
@@ -133,9 +131,7 @@ export class WorkspaceStore extends Context.Service<
     readonly users: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<User>, WorkspaceNotFound | Unavailable>
-    /**
-     * Sets whether a user must reset the password, and returns the user. Until the reset, no key of the user is valid.
-     */
+    /** Sets whether a user must reset the password. Returns the user. Until the reset, no key of the user is valid. */
     readonly setUser: (
       email: string,
       must_reset_password: boolean
@@ -186,8 +182,8 @@ export class WorkspaceStore extends Context.Service<
     readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
     /**
      * Replaces the content of a workspace. Deletes the folders, tags, fragments, prompts and versions that `whole` does
-     * not contain. Rows that do not change are neither written nor locked against changes, so a second import of the
-     * same workspace changes nothing. The references and the unique values of `whole` must be valid, as `decodeArchive`
+     * not contain. Unchanged rows are neither written nor locked against changes, so a second import of the same
+     * workspace changes nothing. The references and the unique values of `whole` must be valid, as `decodeArchive`
      * checks.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. An import adds or

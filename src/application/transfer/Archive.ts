@@ -30,7 +30,7 @@ const writeItem = (item: object): string =>
 /** The last piece of an archive. */
 const end = "}\n"
 
-/** Writes a workspace as the text of an archive, in pieces. Each item of a list is on its own line, for readable diffs. */
+/** Writes a workspace as the text of an archive, in pieces. Each list item is on its own line, for readable diffs. */
 export function* writeArchive(whole: WholeWorkspace): Generator<string> {
   yield `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(whole.workspace)}`
   for (const list of lists) {

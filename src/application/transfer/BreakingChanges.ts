@@ -73,9 +73,8 @@ const listInterfaces = (
 }
 
 /**
- * Compares the prompts of two states, and returns the changes that can break applications, ordered by name. A prompt is
- * compared with the later prompt that has the same id or, if there is none, the same name. A new prompt breaks no
- * application.
+ * Compares the prompts of two states, and returns the breaking changes, ordered by name. A prompt is compared with the
+ * later prompt that has the same id or, if there is none, the same name. A new prompt breaks no application.
  */
 export const compareInterfaces = (
   before: ReadonlyArray<PromptInterface>,

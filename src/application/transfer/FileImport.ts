@@ -187,8 +187,7 @@ const makeEdit = (
     const old = before?.kind === "prompt" ? before : undefined
     const hasSameContent = old?.current_content === after.current_content
     const versions = hasSameContent ? [] : [makeVersion(after.current_content, existing)]
-    // Several folders can have the same name. A prompt therefore stays in its folder if its file contains the name of
-    // that folder.
+    // Several folders can have the same name, so a prompt keeps its folder if the prompt's file names that folder.
     const keepsFolder = existing !== undefined && old?.folder === folder
     return {
       id: id as PromptId,

@@ -6,9 +6,8 @@ import {
   parseConnectionUrl
 } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 
-// The rules of values that are set by environment variables or by options of `createPromptApi`. Effect's `Config` is not
-// used, because `Config` reports only the first invalid variable. Schemas would repeat each message for the type and the
-// check.
+// The rules of environment variables and of the options of `createPromptApi`. Effect's `Config` is not used, because
+// `Config` reports only the first invalid variable. Schemas would repeat each message for the type and the check.
 
 /**
  * Returns undefined for a valid value. Otherwise, returns the problem, which begins with "must". An error message is the

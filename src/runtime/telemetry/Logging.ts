@@ -24,8 +24,7 @@ const toText = (value: unknown): string => (typeof value === "string" ? value : 
 
 /**
  * Converts a log call to an entry. Texts are joined to `msg`. Annotations and the properties of plain objects become
- * fields. A cause or an `Error` becomes the text `err`, which includes the stack. No field replaces `time`, `level` or
- * `msg`.
+ * fields. A cause or an `Error` becomes the text `err` with the stack. No field replaces `time`, `level` or `msg`.
  */
 export const toLogEntry = ({ message, logLevel, cause, date, fiber }: Logger.Options<unknown>): LogEntry => {
   const header = { time: date.toISOString(), level: logLevel.toLowerCase(), msg: "" }
