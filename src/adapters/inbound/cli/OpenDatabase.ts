@@ -14,8 +14,8 @@ import { workspaceVariable } from "./input/Environment.ts"
 import { CommandError, UsageError } from "./output/CommandError.ts"
 import { quote } from "./output/Output.ts"
 
-// These functions open the database, which stays open until the scope closes. A command calls these functions after it
-// has checked the command line, so that wrong usage is reported even if there is no database. The scope closes before
+// These functions open the database, which stays open until the scope closes. A command checks its command line before
+// it calls these functions, so that the program reports wrong usage even without a database. The scope closes before
 // the command prints its result, because the reader of the output can be slow.
 
 /** Returns `prompts` and the use cases of operators. If `migrate` is false, the schema must be current. */

@@ -90,8 +90,8 @@ export const makeApp = Effect.fnUntraced(function* (
   const feed = yield* ChangeFeed
   /**
    * Caches whole responses by a hash of the `Authorization` header and the request target. A request passes every check
-   * before its response is cached. While nothing in the workspace changes, only the two checks that depend on the time
-   * can fail for later requests: the expiry of the key and the rate limits.
+   * before its response is cached. While nothing in the workspace changes, a later request can fail only the two checks
+   * that depend on the time: the expiry of the key and the rate limits.
    */
   const responseCache = new RevisionedCache<CachedResponse>(
     feed,
@@ -195,7 +195,8 @@ export const makeApp = Effect.fnUntraced(function* (
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
-    // The request has already counted if it is held, or if `respondKnown` counted it during the key lookup.
+    // The request has already counted if the request is held, or if `respondKnown` counted the request during the
+    // lookup.
     return Effect.flatMap(
       admission.admit(token, () => claimCount(context)),
       (caller) => {

@@ -42,8 +42,8 @@ export type Body = Uint8Array | string
 const maxTextBytes = 16 * 1024
 
 /**
- * Encodes a text in UTF-8. A small body is a string. Node writes a string together with the headers, which costs a
- * third less than writing two buffers. A cached string also costs the garbage collector less.
+ * Encodes a text in UTF-8. A small body is a string. Writing a string together with the headers costs Node a third less
+ * than writing two buffers. A cached string also costs the garbage collector less.
  */
 export const encodeBody = (text: string): Body => {
   const bytes = Buffer.byteLength(text)
@@ -255,8 +255,8 @@ const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
  * Converts a cached 200 or 304 to the response during an outage of the database. Other caches must not store this
- * response, because they could serve the response for longer than this service does. The response keeps its ETag, so
- * that callers can still make conditional requests.
+ * response, because other caches could serve the response for longer than this service does. The response keeps its
+ * ETag, so that callers can still make conditional requests.
  *
  * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` contains
  * this time in seconds, rounded up

@@ -10,7 +10,7 @@ interface FoundCommand {
   readonly command: Command.Command.Any
   /** The names of the command's parents and of the command, without the root. */
   readonly path: ReadonlyArray<string>
-  /** True if `command` has subcommands, and the next word is not the name of one of them. */
+  /** True if `command` has subcommands, and the next word is not the name of a subcommand. */
   readonly isUnknown: boolean
 }
 

@@ -57,7 +57,7 @@ export const printWarnings = Effect.fnUntraced(function* (warnings: ReadonlyArra
   if (more > 0) yield* warn(`… and ${more} more warnings`)
 })
 
-/** Replaces control characters, because they could control the terminal. */
+/** Replaces control characters, which could control the terminal. */
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
 /** Replaces control characters except tabs and line breaks. */

@@ -63,7 +63,7 @@ export class Connections {
     socket.on("error", doNothing)
     socket.once("close", () => {
       this.#connections.delete(socket)
-      // Some versions of Node emit `close` only for the response that they are sending, not for the responses behind it.
+      // Some versions of Node emit `close` only for the first in-flight response, not for the responses behind it.
       for (const inFlight of responses.values()) releaseAll(inFlight)
       responses.clear()
     })
@@ -71,7 +71,8 @@ export class Connections {
 
   /**
    * Tracks the response to a request that has arrived. Returns false if the request must not run, because its
-   * connection is closed or closing. Destroys the connection if it already has `maxPipelined` in-flight responses.
+   * connection is closed or closing. Destroys the connection if the connection already has `maxPipelined` in-flight
+   * responses.
    */
   begin(response: ServerResponse): boolean {
     const { socket } = response.req

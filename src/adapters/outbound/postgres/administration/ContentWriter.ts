@@ -209,8 +209,8 @@ const toRowExpression = (row: string, columns: ReadonlyArray<string>): string =>
 
 /**
  * Makes the statement that adds the rows of the JSON array `$1`, and updates existing rows that differ. The statement
- * neither writes nor locks rows that do not differ. It writes rows in the order of their keys, so that two transactions
- * with the same rows do not deadlock.
+ * neither writes nor locks rows that do not differ. The statement writes rows in the order of their keys, so that two
+ * transactions with the same rows do not deadlock.
  */
 const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]

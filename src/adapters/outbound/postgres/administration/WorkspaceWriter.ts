@@ -129,7 +129,7 @@ export const makeWriter = (
   record: AuditRecorder
 ) => {
   /**
-   * Runs a write in a transaction, which a dry run rolls back. Rows may swap names, numbers and parents, so PostgreSQL
+   * Runs a write in a transaction, which a dry run rolls back. Rows can swap names, numbers and parents, so PostgreSQL
    * checks constraints at the end. Fails with `InvalidContent` if PostgreSQL cannot store the content.
    */
   const run = <A, E>(

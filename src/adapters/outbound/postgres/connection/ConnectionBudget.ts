@@ -5,8 +5,8 @@ export const defaultMaxConnections = 12
 export const minMaxConnections = 6
 
 /**
- * Divides the connections that a process may open among its pools: reads of prompts, key lookups, and transactions.
- * Leaves two connections for the change feed, which listens on one and sends heartbeats on the other.
+ * Divides the connections of a process among its pools: reads of prompts, key lookups, and transactions. Leaves two
+ * connections for the change feed, which listens on one and sends heartbeats on the other.
  *
  * @param max at least `minMaxConnections`
  */

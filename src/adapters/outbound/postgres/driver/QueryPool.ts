@@ -63,8 +63,8 @@ interface PooledQuery {
  * Opens a pool of connections for the lifetime of the scope, and returns the function that runs queries on the pool.
  *
  * A query fails if a phase exceeds its time. If a running query fails in this way or is interrupted, the pool discards
- * the connection, because the server may be silently gone. The connections must be multiplexed, because only then can a
- * statement be interrupted without waiting for the server.
+ * the connection, because the server may be silently gone. The connections must be multiplexed, because only a
+ * multiplexed connection can interrupt a statement without waiting for the server.
  *
  * @param name the pool's name in metrics
  * @param setUpSession runs once per connection. Succeeds with true if statements can be prepared in the session

@@ -86,8 +86,8 @@ const findWarning = (error: SqlError): string | undefined => {
 }
 
 /**
- * Returns the handler of one database. The handler logs why PostgreSQL is unavailable or why reads fail. It logs a
- * problem immediately, and again every minute while the problem lasts.
+ * Returns the handler of one database. The handler logs why PostgreSQL is unavailable or why reads fail. The handler
+ * logs a problem immediately, and again every minute while the problem lasts.
  */
 export const makeSqlErrorHandler = (): SqlErrorHandler => {
   const logOutage = makeRepeatingLog((message) =>

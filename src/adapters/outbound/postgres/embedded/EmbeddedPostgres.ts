@@ -17,7 +17,7 @@ const maxPathBytes = 103
 
 /**
  * Returns the URL of a data directory's socket. If the path of the socket is too long, makes a link to the socket in a
- * private temporary directory, which is removed when the scope closes.
+ * private temporary directory. The scope removes this directory.
  */
 const findSocket = Effect.fnUntraced(function* (dataDir: string) {
   let directory = dataDir

@@ -23,8 +23,8 @@ exec 3<&-; exec "$@"`
 const maxOutputLength = 4096
 
 /**
- * Returns a path by which a program can open its current directory, which is `directory`. On Linux, the path works even
- * if the user of the program cannot enter the parents of this directory.
+ * Returns a path by which a program with the current directory `directory` can open this directory. On Linux, the path
+ * works even if the user of the program cannot enter the parents of this directory.
  */
 export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory

@@ -7,7 +7,7 @@ export interface SystemUser {
 }
 
 /**
- * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root, so if this process
+ * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root. If this process
  * runs as root, returns the first of these users that exists: the owner of the data directory (unless the owner is
  * root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of these users exists.
  */

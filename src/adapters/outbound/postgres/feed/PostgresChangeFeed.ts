@@ -16,8 +16,8 @@ import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
 
 /**
- * The prefix of each heartbeat's payload. A heartbeat reports no change; only the process that sent the heartbeat uses
- * it.
+ * The prefix of each heartbeat's payload. A heartbeat reports no change. A process ignores the heartbeats of other
+ * processes.
  */
 const heartbeatPrefix = "heartbeat "
 

@@ -46,16 +46,17 @@ const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}
 const prepareTransaction = [
   lockMigrations,
   // While a migration waits for a lock on a table, requests that read the table wait behind the migration, and time out
-  // after 3 s. A migration therefore waits at most 2 s. Then the transaction is rolled back, so that the requests can
-  // run, and the migration is retried.
+  // after 3 s. A migration therefore waits at most 2 s. Then the transaction rolls back, so that the requests can run,
+  // and this program retries the migration.
   "set local lock_timeout = '2s'",
   `create table if not exists ${migrationTable} (
     id integer primary key,
     name text not null,
     run_at timestamptz(3) not null default now()
   )`,
-  // Migrations create their functions with `set search_path from current`, so that they find the tables in this schema.
-  // Without `pg_temp` at the end of the path, the functions would find temporary tables of their caller first.
+  // Migrations create their functions with `set search_path from current`, so that the functions find the tables in
+  // this schema. Without `pg_temp` at the end of the path, the functions would find temporary tables of their caller
+  // first.
   `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 ]
 
