@@ -2,9 +2,10 @@ import { expect, it } from "vitest"
 import { operationalPaths } from "../../src/adapters/inbound/contract/Api.ts"
 import { errors } from "../../src/adapters/inbound/contract/Errors.ts"
 import { makeOpenApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { encodeWithEtag } from "../../src/adapters/inbound/http/HttpMessage.ts"
 import { defaultRateLimits } from "../../src/application/Admission.ts"
 import { positiveIntRule } from "../../src/domain/Page.ts"
-import { readDocument, readTable } from "./markdown.ts"
+import { readCodeBlocks, readDocument, readTable } from "./markdown.ts"
 
 const path = "docs/http-api.md"
 const openApi = makeOpenApi("/")
@@ -43,15 +44,32 @@ it("the tables in docs/http-api.md list all paths of the service and all query p
   )
 })
 
-it.each([
+it("docs/http-api.md shows the ETag and the length of the body of its first response", () => {
+  const { code } = readCodeBlocks(path).find(({ language }) => language === "json")!
+  const { body, etag } = encodeWithEtag(JSON.stringify(JSON.parse(code)))
+  const shown = readDocument(path).match(/^content-length: \d+(?=\ncache-control: public)|"[\w-]{43}"/gm)
+  expect(shown).toEqual([`content-length: ${body.length}`, etag, etag])
+})
+
+const tables = [
   ["a prompt", "Prompt", "PromptSummary"],
   ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
   ["a version", "Version", "VersionSummary"]
-])("docs/http-api.md lists %s with the fields of %s, and marks those of %s", (name, resource, summary) => {
-  const listFields = (schema: string) =>
-    Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)
-  const rows = readTable(path, `Fields of ${name}`)
-  expect(findCodes(rows.map(([name]) => name!))).toEqual(listFields(resource))
-  const marked = rows.filter(([, , inLists]) => inLists !== "no")
-  expect(findCodes(marked.map(([name]) => name!))).toEqual(listFields(summary))
+] as const
+
+it("docs/http-api.md has a table for every schema of /openapi.json except Error, PageMeta and Tag", () => {
+  const schemas = [...tables.flatMap(([, ...names]) => names), "Error", "PageMeta", "Tag"]
+  expect(new Set(Object.keys(openApi.components.schemas))).toEqual(new Set(schemas))
 })
+
+it.each(tables)(
+  "docs/http-api.md lists %s with the fields of %s, and marks those of %s",
+  (name, resource, summary) => {
+    const listFields = (schema: string) =>
+      Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)
+    const rows = readTable(path, `Fields of ${name}`)
+    expect(findCodes(rows.map(([name]) => name!))).toEqual(listFields(resource))
+    const marked = rows.filter(([, , inLists]) => inLists !== "no")
+    expect(findCodes(marked.map(([name]) => name!))).toEqual(listFields(summary))
+  }
+)
