@@ -38,10 +38,9 @@ const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
 it("the tables in docs/http-api.md list all paths of the service and all query parameters of the list of prompts", () => {
   expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
   expect(findCodes(readTable(path, "Other paths").flat()).toSorted()).toEqual(operationalPaths.toSorted())
-  const parameters = openApi.paths["/api/v1/prompts"]!.get!.parameters
-  expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(
-    parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
-  )
+  const { parameters } = openApi.paths["/api/v1/prompts"]!.get!
+  const queryNames = parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
+  expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(queryNames)
 })
 
 it("docs/http-api.md shows the ETag and the length of the body of its first response", () => {
@@ -51,25 +50,20 @@ it("docs/http-api.md shows the ETag and the length of the body of its first resp
   expect(shown).toEqual([`content-length: ${body.length}`, etag, etag])
 })
 
-const tables = [
-  ["a prompt", "Prompt", "PromptSummary"],
-  ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
-  ["a version", "Version", "VersionSummary"]
-] as const
-
-it("docs/http-api.md has a table for every schema of /openapi.json except Error, PageMeta and Tag", () => {
-  const schemas = [...tables.flatMap(([, ...names]) => names), "Error", "PageMeta", "Tag"]
-  expect(new Set(Object.keys(openApi.components.schemas))).toEqual(new Set(schemas))
-})
-
-it.each(tables)(
-  "docs/http-api.md lists %s with the fields of %s, and marks those of %s",
-  (name, resource, summary) => {
-    const listFields = (schema: string) =>
-      Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)
-    const rows = readTable(path, `Fields of ${name}`)
+it("docs/http-api.md has a table of the fields of each resource, and marks the fields of list items", () => {
+  const tables = {
+    "Fields of a prompt": ["Prompt", "PromptSummary"],
+    "Fields of resolved content": ["ResolvedPrompt", "ResolvedPrompt"],
+    "Fields of a version": ["Version", "VersionSummary"]
+  } as const
+  const { schemas } = openApi.components
+  const listFields = (name: string) => Object.keys((schemas[name] as { properties: object }).properties)
+  for (const [heading, [resource, summary]] of Object.entries(tables)) {
+    const rows = readTable(path, heading)
     expect(findCodes(rows.map(([name]) => name!))).toEqual(listFields(resource))
     const marked = rows.filter(([, , inLists]) => inLists !== "no")
     expect(findCodes(marked.map(([name]) => name!))).toEqual(listFields(summary))
   }
-)
+  const names = new Set(["Error", "PageMeta", "Tag", ...Object.values(tables).flat()])
+  expect(new Set(Object.keys(schemas))).toEqual(names)
+})
