@@ -8,8 +8,8 @@ import { positiveIntRule } from "../../src/domain/Page.ts"
 import { readCodeBlocks, readDocument, readTable } from "./markdown.ts"
 
 const path = "docs/http-api.md"
-const openApi = makeOpenApi("/")
-const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
+const { paths, components } = makeOpenApi("/")
+const endpointPaths = Object.keys(paths).filter((path) => path.startsWith("/api/v1/"))
 
 it("docs/http-api.md has a section for each error code, with the status, message, cause and remedy of each error", () => {
   for (const [code, specs] of Map.groupBy(Object.values(errors), ({ code }) => code)) {
@@ -38,7 +38,7 @@ const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
 it("the tables in docs/http-api.md list all paths of the service and all query parameters of the list of prompts", () => {
   expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
   expect(findCodes(readTable(path, "Other paths").flat()).toSorted()).toEqual(operationalPaths.toSorted())
-  const { parameters } = openApi.paths["/api/v1/prompts"]!.get!
+  const { parameters } = paths["/api/v1/prompts"]!.get!
   const queryNames = parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
   expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(queryNames)
 })
@@ -56,14 +56,14 @@ it("docs/http-api.md has a table of the fields of each resource, and marks the f
     "Fields of resolved content": ["ResolvedPrompt", "ResolvedPrompt"],
     "Fields of a version": ["Version", "VersionSummary"]
   } as const
-  const { schemas } = openApi.components
-  const listFields = (name: string) => Object.keys((schemas[name] as { properties: object }).properties)
-  for (const [heading, [resource, summary]] of Object.entries(tables)) {
+  const listFields = (name: string) =>
+    Object.keys((components.schemas[name] as { properties: object }).properties)
+  for (const [heading, schemas] of Object.entries(tables)) {
     const rows = readTable(path, heading)
-    expect(findCodes(rows.map(([name]) => name!))).toEqual(listFields(resource))
     const marked = rows.filter(([, , inLists]) => inLists !== "no")
-    expect(findCodes(marked.map(([name]) => name!))).toEqual(listFields(summary))
+    const fields = [rows, marked].map((rows) => findCodes(rows.map(([name]) => name!)))
+    expect(fields).toEqual(schemas.map(listFields))
   }
   const names = new Set(["Error", "PageMeta", "Tag", ...Object.values(tables).flat()])
-  expect(new Set(Object.keys(schemas))).toEqual(names)
+  expect(new Set(Object.keys(components.schemas))).toEqual(names)
 })
