@@ -13,7 +13,7 @@ if (Number.parseInt(node, 10) < requiredMajor) {
 
 const args = process.argv.slice(2)
 if (args.length === 1 && args[0] === "--version") {
-  // `--version` is handled here, because this option needs no module of the command line.
+  // This module handles `--version`, because the option needs no module of the command line.
   try {
     writeSync(1, `${versionText}\n`)
   } catch (error) {

@@ -132,7 +132,7 @@ export class Cache {
               requestId: entry.info.requestId
             })
         } catch (error) {
-          // If the shared read timed out but this call has time left, start another read.
+          // If only the shared read timed out and this call has time left, another read starts.
           if (signal.aborted || !(error instanceof TimeoutError)) throw error
         } finally {
           if (--read.waiters === 0) read.controller.abort()

@@ -169,7 +169,7 @@ export class LivePrompts implements Live {
         }
       } catch (cause) {
         if (signal.aborted) return
-        // The response or its request is too large, so a smaller page can succeed.
+        // The response or the request is too large, so a smaller page can succeed.
         if ([414, 422, 431].includes(getStatus(cause)!) && this.#size > 1) {
           this.#size = Math.ceil(this.#size / 2)
           this.#truncate(0)
@@ -201,7 +201,7 @@ export class LivePrompts implements Live {
         Promise.resolve(name).then(this.#settings.onChange)
     }
     page.entries = entries
-    // A prompt that moves can be on no page for a moment, so the name of a missing prompt is not deleted immediately.
+    // A prompt that moves can be on no page for a moment, so the client does not delete a missing name immediately.
     if (this.texts.size > 2 * maxPageSize * this.#pages.length) {
       for (const name of this.texts.keys())
         if (!this.#pages.some(({ entries }) => entries.has(name))) this.texts.delete(name)

@@ -54,7 +54,7 @@ export interface Version extends VersionSummary {
   readonly id: string
   readonly prompt_id: string
   readonly content: string
-  /** Id of the version that this version was made from, or null. */
+  /** Id of the version from which this version was made, or null. */
   readonly parent_version_id: string | null
   /** Free-form JSON object. */
   readonly metadata: { readonly [name: string]: Json }

@@ -98,9 +98,8 @@ const make = Effect.gen(function* () {
 
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md). A failed import changes
-     * nothing. Returns the changes and warnings, and in a dry run also the changes that can break applications.
-     * Without `overwrite`, fails with `ConflictingEdits` if the import would undo an edit that was made in the
-     * workspace since the latest import.
+     * nothing. Returns the changes and warnings, and in a dry run also the breaking changes. Without `overwrite`, fails
+     * with `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest import.
      */
     importFiles: Effect.fnUntraced(function* (
       workspace: WorkspaceId,

@@ -126,7 +126,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/applic
       getResolved: (caller: Caller, text: string) =>
         Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
 
-      /** Reads a resolved prompt, and the version number that the prompt had when it was read. */
+      /** Reads a resolved prompt and, from the same snapshot, the number of its version. */
       getResolvedVersion,
 
       /** Resolves the prompts of one page of `list`, in the same order. The limits of `getManyResolved` apply. */
@@ -173,7 +173,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/applic
   )
 }
 
-// The limits on the time, the number and the large steps of reads
+// The limits of reads: their time, their number, and their large steps
 
 /** The deadline of the reads of a request, in milliseconds. */
 const requestDeadlineMs = 5_000
@@ -253,7 +253,7 @@ export const countUnits = (value: unknown): number => {
 export class ReadGate extends Context.Service<
   ReadGate,
   {
-    /** Runs a read, from its statement to the encoded response, as soon as its workspace has a free permit. */
+    /** Runs a read, from its statement to the encoded response, as soon as the workspace has a free permit. */
     readonly withPermit: WithPermit
     /**
      * Runs a step of a read. Large steps run one at a time, at least `turnsBeforeLargeStep` turns apart. `size` is an

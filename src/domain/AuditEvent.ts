@@ -6,7 +6,7 @@ import { WorkspaceId } from "./WorkspaceId.ts"
 export const AuditEvent = Schema.Struct({
   /** A decimal number. Ids increase in the order in which events are written. */
   id: Schema.String,
-  /** When the transaction that recorded the event began, by the clock of the database. */
+  /** The start time of the transaction that recorded the event, by the clock of the database. */
   at: Timestamp,
   /** The name of the person or program that made the change or export. */
   actor: Schema.String,

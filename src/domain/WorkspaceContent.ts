@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import type { VersionId } from "./Version.ts"
 import type { Folder, Fragment, WorkspacePrompt, WorkspaceTag } from "./Workspace.ts"
 
-/** A prompt in its current state, with the number and the parent of its next version in place of its versions. */
+/** The current state of a prompt. Instead of the versions, contains the number and the parent of the next version. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   /** One more than the largest of `current_version` and the numbers of the prompt's versions. */
   readonly next_version: number

@@ -52,7 +52,7 @@ const toCommandError = Effect.fnUntraced(function* (
 const makeCommandOperations = (config: ServiceConfig): CommandOperations["Service"] => {
   const explainErrors = <A, R>(operation: Effect.Effect<A, RuntimeError, R>) =>
     Effect.catch(operation, (error) =>
-      // Waits one turn of the event loop, in which the logger writes its lines, so that the error is printed last.
+      // Waits one event-loop turn, so that the logger writes its lines before the error is printed.
       Effect.andThen(
         Effect.promise(() => setImmediate()),
         Effect.flip(toCommandError(error, config))

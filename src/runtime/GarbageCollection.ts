@@ -3,14 +3,14 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Effect from "effect/Effect"
 
-/** A process that is busy for less than this fraction of an interval is idle. */
+/** A process that is busy for less than this fraction of an interval counts as idle. */
 const idleUtilization = 0.05
 /** The smallest growth of resident memory, in bytes, after which garbage is collected. */
 const worthwhileBytes = 32 * 1024 * 1024
 
 /**
  * Lets the heap grow by half between two garbage collections. By default, V8 lets a small heap grow to four times its
- * size. The garbage of a burst of large requests would then take several hundred MiB.
+ * size. With this default, the garbage of a burst of large requests would take several hundred MiB.
  */
 export const limitHeapGrowth = (): void => setFlagsFromString("--heap-growing-percent=50")
 

@@ -86,7 +86,7 @@ const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
 }
 
-/** Replaces each name by which a file refers to a fragment with the fragment's id. */
+/** Replaces each fragment name in a file's state with the id of the fragment. */
 const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, string>): ContentState => {
   if (state.kind === "fragment") return state
   const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({

@@ -9,9 +9,9 @@ export type HostLogFields = Readonly<Record<string, unknown>>
 
 /**
  * Receives log lines. `info` receives one line per request, and a line when a failure has ended. `warn` and `error`
- * receive conditions that operators should know. `debug` receives all other lines, such as one per health check. If the
- * logger has no `error`, errors go to `warn`. If the logger has no function for another level, the lines of that level
- * are dropped. `console` is a valid logger. The API ignores exceptions of a logger.
+ * receive conditions that operators should know about. `debug` receives all other lines, such as one per health check.
+ * If the logger has no `error`, errors go to `warn`. If the logger has no function for another level, the lines of that
+ * level are dropped. `console` is a valid logger. The API ignores exceptions of a logger.
  */
 export interface HostLogger {
   debug?(message: string, fields: HostLogFields): void

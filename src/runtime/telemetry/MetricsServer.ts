@@ -21,8 +21,7 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
   server.maxConnections = 100
   // Closes the connection of a client that does not read its response.
   server.timeout = 30_000
-  // Node removes its error listener from the socket of a CONNECT request. An error of that socket would then end the
-  // process.
+  // Node removes its error listener from a CONNECT request's socket. An error of that socket would then end the process.
   server.on("connection", (socket) => socket.on("error", () => {}))
   const listening = listen(server, { host, port }, "METRICS_HOST and METRICS_PORT")
   return yield* Effect.acquireRelease(listening, () =>

@@ -12,7 +12,7 @@ import * as OtlpTracer from "effect/observability/OtlpTracer"
 import * as Semaphore from "effect/Semaphore"
 import { InvalidConfig } from "../config/Config.ts"
 
-/** This program's values for environment variables of OpenTelemetry that are not set. */
+/** This program's defaults for unset environment variables of OpenTelemetry. */
 const defaults = {
   OTEL_SERVICE_NAME: "prompt-retrieval",
   OTEL_TRACES_EXPORTER: "otlp",
