@@ -10,10 +10,7 @@ import type { CommandError } from "./output/CommandError.ts"
 export class CommandOperations extends Context.Service<
   CommandOperations,
   {
-    /**
-     * Serves the API until a stop signal arrives. If `demo` is true and the embedded database is empty, creates a demo
-     * workspace.
-     */
+    /** Serves the API until a stop signal arrives. `demo` adds a demo workspace to an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError>
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */

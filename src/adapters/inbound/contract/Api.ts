@@ -192,10 +192,7 @@ const ServiceGroup = HttpApiGroup.make("service")
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup, ServiceGroup)
 
-/**
- * The operational paths, which are outside the API. Requests to these paths need no key and do not count against the
- * rate limits.
- */
+/** The paths outside the API. Requests to these paths need no key and do not count against the rate limits. */
 export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
 
 export type OperationalPath = (typeof operationalPaths)[number]

@@ -11,9 +11,7 @@ const ErrorEnvelope = Schema.Struct({
   })
 }).annotate({ identifier: "Error", description: "An error." })
 
-/**
- * Makes one schema of an error response for each status. The description of a schema lists the errors with the status.
- */
+/** Makes one schema of an error response per status. The schema's description lists the errors with the status. */
 const makeErrorResponses = (tags: ReadonlyArray<ErrorTag>) =>
   Array.from(
     Map.groupBy(tags, (tag) => errors[tag].status),

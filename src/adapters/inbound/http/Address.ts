@@ -25,8 +25,5 @@ export const parsePublicUrl = (text: string): string | undefined => {
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
 
-/**
- * Returns the path of a public URL without a trailing slash. In the URLs that callers use, this path precedes every
- * route.
- */
+/** Returns the path of a public URL without a trailing slash. In public URLs, this path precedes every route. */
 export const toPublicPath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")

@@ -151,10 +151,7 @@ export const makeApp = Effect.fnUntraced(function* (
     )
   }
 
-  /**
-   * Responds with the last known response. Checks the key's expiry and, unless the request already counted, the rate
-   * limits.
-   */
+  /** Returns the known response. Checks the key's expiry and, unless the request already counted, the rate limits. */
   const respondKnown = Effect.fnUntraced(function* (
     context: RequestContext,
     cacheKey: string
@@ -195,8 +192,7 @@ export const makeApp = Effect.fnUntraced(function* (
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
-    // The request has already counted if the request is held, or if `respondKnown` counted the request during the
-    // lookup.
+    // A held request has already counted, and so has a request that `respondKnown` counted during the key lookup.
     return Effect.flatMap(
       admission.admit(token, () => claimCount(context)),
       (caller) => {

@@ -12,7 +12,7 @@ import type { ApiError } from "../contract/Errors.ts"
 import { forbidStoring, type HttpResponse } from "./HttpMessage.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
-/** The maximum number of held requests, per key and per process. */
+/** The maximum numbers of held requests: per key, and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const
 
 /** The maximum number of concurrent checks. */
@@ -56,7 +56,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const held = new Map<WorkspaceId, Set<HeldRequest>>()
   let heldCount = 0
   const heldByKey = new Map<ApiKeyId, number>()
-  // Registers the gauge, so that the metrics include it even before the first held request.
+  // Registers the gauge, so that the metrics include the gauge even before the first held request.
   yield* Metric.update(heldGauge, 0)
   const updateGauge = Effect.suspend(() => Metric.update(heldGauge, heldCount))
 

@@ -14,9 +14,7 @@ export interface HttpRequest {
   readonly target: string
   /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /**
-   * Reads the body, at most once. The returned array becomes empty when the response is made or the connection closes.
-   */
+  /** Reads the body, at most once. The array becomes empty when the response is made or the connection closes. */
   readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
   /**
    * Lets the response wait for a change, without a time limit of the transport. The transport calls `release` if the

@@ -7,10 +7,7 @@ import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { requestIdPattern } from "../contract/Headers.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 
-/**
- * The facts about a request for its log line and metrics. The app sets `route` and `caller` as soon as they are known,
- * because a failure returns only an error.
- */
+/** The facts to log and measure. The app sets `route` and `caller` early, because a failure returns only an error. */
 interface RequestFacts {
   /** The method; `undefined` if Node could not parse the request. */
   readonly method: string | undefined
@@ -95,10 +92,7 @@ export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): nu
   return undefined
 }
 
-/**
- * Marks a request as counted. Returns true if the request was not counted yet, and therefore must count against the
- * rate limits now.
- */
+/** Marks a request as counted against the rate limits. Returns true if the request was not marked before. */
 export const claimCount = (context: RequestContext): boolean => {
   const mustCount = !context.isCounted
   context.isCounted = true

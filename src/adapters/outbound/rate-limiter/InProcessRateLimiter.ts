@@ -6,10 +6,7 @@ import { windowSeconds } from "../../../domain/RateLimit.ts"
 /** Returns the clock minute that contains `now` (milliseconds since the epoch), in minutes since the epoch. */
 export const toRateWindow = (now: number): number => Math.floor(now / (windowSeconds * 1000))
 
-/**
- * The number of minutes for which the limiter keeps counts. After the clock is set back, a request adds to the count of
- * an earlier minute.
- */
+/** The number of minutes to keep counts for, because a clock that is set back returns to an earlier minute. */
 const maxWindows = 3
 
 /** Counts requests in the memory of this process. */

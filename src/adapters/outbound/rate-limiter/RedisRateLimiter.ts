@@ -63,10 +63,10 @@ const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A,
   )
 
 /**
- * Opens a connection to a Redis server for the lifetime of the scope. Fails if connecting takes more than 2 s. The
- * client has no offline queue and does not reconnect, so that commands fail immediately while the server is
- * unavailable. Pings keep an idle connection alive. If 1 s passes without a reply, the client closes the connection,
- * even during the handshake.
+ * Opens a connection to a Redis server for the lifetime of the scope. Fails after 2 s without a connection. The client
+ * has no offline queue and does not reconnect, so that commands fail immediately while the server is unavailable. Pings
+ * keep an idle connection alive. If 1 s passes without a reply, the client closes the connection, even during the
+ * handshake.
  */
 const connect = Effect.fnUntraced(function* (url: string) {
   const client = createClient({
@@ -102,8 +102,7 @@ const probe = Effect.fnUntraced(function* ({ run }: Connection) {
 
 /**
  * Maintains one connection to Redis in the background until the scope closes. Reports in the metric and in the log
- * whether the connection is up. Returns a function that returns the connection, or `undefined` while there is no
- * connection.
+ * whether the connection is up. Returns a function that returns the connection, or `undefined` without a connection.
  */
 const maintainConnection = Effect.fnUntraced(function* (url: string) {
   const stateLog = makeStateLog(

@@ -107,7 +107,7 @@ const list = makeCommand(
   formatKeys
 ).pipe(withHelp("List a workspace's keys", "keys list --workspace Acme"))
 
-/** The default end of a replaced key, in one day. Until then, applications can switch to the new key. */
+/** The default expiry of a replaced key: one day from now, so that applications can switch to the new key. */
 const oneDayFromNow = Effect.map(Clock.currentTimeMillis, (now) => toTimestamp(now + 24 * 60 * 60 * 1000))
 
 const rotate = makeCommand(

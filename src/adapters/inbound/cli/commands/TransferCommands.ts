@@ -39,7 +39,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
     const { importFiles } = yield* fileTransfer
     return yield* importFiles(workspace, options)
   }
-  // An import of an archive ignores the default workspace, even if `--workspace` has the same value.
+  // An import of an archive ignores the default workspace, and also a `--workspace` with the same value.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* rejectUsage("an archive names its own workspace: remove --workspace")
   if (options.overwrite || options.allowEmpty)

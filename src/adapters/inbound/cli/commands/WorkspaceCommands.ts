@@ -32,7 +32,7 @@ const list = makeCommand(
   formatWorkspaces
 ).pipe(withHelp("List all workspaces", "workspaces list"))
 
-/** Warns if another workspace already has the new name of a workspace. */
+/** Warns if another workspace has the same name as the given workspace. */
 const warnIfNameIsTaken = Effect.fnUntraced(function* (
   workspaces: ReadonlyArray<WorkspaceInfo>,
   { id, name }: WorkspaceInfo
@@ -119,7 +119,7 @@ const ask = (question: string): Effect.Effect<string> =>
     return Effect.sync(() => terminal.close())
   })
 
-/** Asks the operator to type the name of the workspace, or the id if the name is blank. Fails if the answer differs. */
+/** Asks the operator to type the name of the workspace, or the id if the name is blank. Fails after any other answer. */
 const confirmDeletion = Effect.fnUntraced(function* (
   workspaces: ReadonlyArray<WorkspaceInfo>,
   workspace: WorkspaceId

@@ -11,8 +11,7 @@ import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain
 import { workspaceVariable } from "./Environment.ts"
 import { parseTimeInput } from "./TimeInput.ts"
 
-// A rule is the argument list of a call of `Flag.filter` or `Argument.filter`: a check, and a description of valid
-// values.
+// A rule holds the arguments of `Flag.filter` and `Argument.filter`: a check and a description of valid values.
 
 const isName = (text: string): boolean => text !== "" && fitsName(text)
 

@@ -67,9 +67,7 @@ export const toPrintableText = (text: string): string => text.replace(/\r(?!\n)|
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? toPrintableText(text) : text
 
-/**
- * Quotes a value of the command line. Replaces a value that contains an API key, because a log can contain the message.
- */
+/** Quotes a value of the command line. Replaces a value that contains an API key, because a log can keep messages. */
 export const quote = (value: string): string =>
   value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
 

@@ -32,10 +32,7 @@ const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<v
   await chmod(file, mode & (isSameGroup ? 0o777 : 0o707))
 }
 
-/**
- * Creates a file, or replaces the existing file that `path` names directly or through a link. A failure leaves an
- * existing file unchanged.
- */
+/** Creates a file or replaces the file that `path` names, also through a link. A failure changes no existing file. */
 const replaceFile = async (path: string, existing: Stats | undefined, chunks: Chunks): Promise<void> => {
   const target = existing === undefined ? resolve(path) : await realpath(path)
   const file = join(dirname(target), `.export-${randomUUID()}`)

@@ -27,13 +27,13 @@ import {
 
 // The commands for a directory of prompts: import, export and check.
 
-/** Lists `prompts/` and `fragments/`, if they exist. */
+/** Returns the existing entries `prompts/` and `fragments/` of a directory. */
 const listParts = Effect.fnUntraced(function* (directory: string) {
   const entries = yield* (yield* FileSystem.FileSystem).readDirectoryEntries(directory)
   return entries.filter(({ name }) => name === "prompts" || name === "fragments")
 })
 
-/** Lists `prompts/` and `fragments/`, if they exist. If the directory is missing, the list is empty. */
+/** Returns the entries that `listParts` returns, or an empty list if the directory is missing. */
 const listExistingParts = (directory: string) =>
   Effect.catchReason(listParts(directory), "PlatformError", "NotFound", () => Effect.succeed([]))
 
@@ -213,7 +213,9 @@ const formatPrompts = makeTableFormatter<PromptInterface>({
   FILE: "path"
 })
 
-/** Checks the directory `against`, which may have no prompts. The path of each problem begins with `against`. */
+/**
+ * Checks the directory `against`, even if the directory has no prompts. The path of each problem begins with `against`.
+ */
 const checkEarlier = Effect.fnUntraced(function* (against: string) {
   const fileSystem = yield* FileSystem.FileSystem
   if (!(yield* Effect.orElseSucceed(fileSystem.exists(against), () => false)))
@@ -229,7 +231,8 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
 
 /**
  * Checks a directory of prompts and prints the prompts. If `against` is given, compares the prompts with the prompts of
- * this directory, and prints the changes that can break applications. Returns true if there are such changes.
+ * the directory `against`, and prints the changes that can break applications. Returns true if at least one change can
+ * break applications.
  */
 export const checkDirectory = Effect.fnUntraced(function* (directory: string, against: string | undefined) {
   const { prompts, warnings } = yield* Effect.fromResult(checkFiles(yield* readTexts(directory, true)))

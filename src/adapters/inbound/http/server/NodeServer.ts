@@ -71,8 +71,7 @@ export class Connections {
 
   /**
    * Tracks the response to a request that has arrived. Returns false if the request must not run, because its
-   * connection is closed or closing. Destroys the connection if the connection already has `maxPipelined` in-flight
-   * responses.
+   * connection is closed or closing. Destroys a connection that already has `maxPipelined` in-flight responses.
    */
   begin(response: ServerResponse): boolean {
     const { socket } = response.req
@@ -89,10 +88,7 @@ export class Connections {
     return true
   }
 
-  /**
-   * Calls `release` when the response begins to hold other memory, when the response is sent, or when the connection
-   * closes.
-   */
+  /** Calls `release` when the response holds other memory or is sent, or when the connection closes. */
   hold(response: ServerResponse, release: () => void): void {
     const inFlight = this.#connections.get(response.req.socket)?.get(response)
     inFlight?.releaseMemory()

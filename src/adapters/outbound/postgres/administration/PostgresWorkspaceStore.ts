@@ -92,10 +92,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const findKey = (id: ApiKeyId, lock: string) =>
       findFirst(readKeys(sql, `where k.id = $1 ${lock}`, [id]), KeyNotFound)
 
-    /**
-     * Lists rows of a workspace. The clauses refer to the workspace's id as `$1`. Fails if the workspace does not
-     * exist.
-     */
+    /** Lists rows of a workspace. In the clauses, `$1` is the workspace's id. Fails if the workspace does not exist. */
     const list = <A>(read: Reader<A>, id: WorkspaceId, clauses: string) =>
       Effect.andThen(findWorkspace(statements, id), read(statements, clauses, [id]))
 

@@ -7,9 +7,7 @@ import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
-/**
- * A client, which runs statements in the current transaction, or a pool, which runs statements without a transaction.
- */
+/** Runs statements: a client in the current transaction, a pool without a transaction. */
 export interface StatementRunner<E> {
   readonly unsafe: (text: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<object>, E>
 }

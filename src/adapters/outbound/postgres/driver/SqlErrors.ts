@@ -44,10 +44,7 @@ export const describeSqlError = (error: SqlError): string => {
   return `${message || code || error.reason._tag}${remedy}`
 }
 
-/**
- * Returns true if a connection was lost, refused or not available in time, or if the server is stopping or starting
- * (57P0x).
- */
+/** Returns true if a connection was lost, refused or not available in time, or if the server stops or starts (57P0x). */
 export const isConnectionLost = (error: SqlError): boolean =>
   error.reason._tag === "ConnectionError" || sqlState(error).startsWith("57P0")
 

@@ -15,10 +15,7 @@ import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer
 import { Database } from "../Database.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
 
-/**
- * The prefix of each heartbeat's payload. A heartbeat reports no change. A process ignores the heartbeats of other
- * processes.
- */
+/** The prefix of a heartbeat's payload. A heartbeat reports no change, and other processes ignore the heartbeat. */
 const heartbeatPrefix = "heartbeat "
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {

@@ -7,10 +7,7 @@ import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isTemporary } from "../driver/SqlErrors.ts"
 
-/**
- * Maximum number of keys whose last use is not written yet. Limits the memory for these uses while PostgreSQL is
- * unavailable.
- */
+/** Maximum number of keys whose use is not written yet. Limits the memory for uses while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
 /** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */

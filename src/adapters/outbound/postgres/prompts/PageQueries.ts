@@ -109,10 +109,7 @@ export const selectNamed = (workspace: WorkspaceId, page: Page): Statement =>
 
 export const decodePromptPage = Schema.decodeUnknownSync(Schema.Array(PromptSummary))
 
-/**
- * Selects the total and one page of versions, like `selectPrompts` for prompts. Selects no row if the prompt does not
- * exist.
- */
+/** Selects one page of versions, with the total in each row. Selects no row if the prompt does not exist. */
 export const selectVersions = (
   workspace: WorkspaceId,
   reference: PromptReference,

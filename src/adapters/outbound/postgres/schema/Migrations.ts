@@ -55,8 +55,7 @@ const prepareTransaction = [
     run_at timestamptz(3) not null default now()
   )`,
   // Migrations create their functions with `set search_path from current`, so that the functions find the tables in
-  // this schema. Without `pg_temp` at the end of the path, the functions would find temporary tables of their caller
-  // first.
+  // this schema. Without a final `pg_temp`, the functions would find temporary tables of their caller first.
   `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 ]
 

@@ -24,10 +24,7 @@ export const selectVersion = `select coalesce(max(id), 0) as version from ${migr
 
 const decodeVersion = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.Int }))
 
-/**
- * Decodes the row of `selectVersion`. Fails if the version is higher than `latest`, the version of the program's
- * schema.
- */
+/** Decodes the row of `selectVersion`. Fails if the version exceeds `latest`, the version of the program's schema. */
 export const toKnownVersion = Effect.fnUntraced(function* (rows: ReadonlyArray<unknown>, latest: number) {
   const { version } = decodeVersion(rows[0])
   if (version <= latest) return version
@@ -42,7 +39,7 @@ const decodeServerState = Schema.decodeUnknownSync(
 
 /**
  * Returns the version of the database's schema; 0 before the first migration. Fails if the server is too old, or if the
- * version is higher than `latest`, the version of the program's schema.
+ * version exceeds `latest`, the version of the program's schema.
  */
 export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   const { queryReads: query } = yield* Database
