@@ -40,7 +40,7 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain/**": ["effect/{Order,Predicate,Result,Schema,SchemaTransformation,Struct}"],
   "src/domain/ApiKey.ts": ["src/domain/**", "effect/{Result,Schema}", "node:crypto"],
   "src/application/**": [...core, ...effect],
-  "src/application/ports/*": ["src/domain/**", "effect/{Context,Effect,Predicate,Result}"],
+  "src/application/ports/*": ["src/domain/**", "effect/{Context,Data,Effect,Predicate,Result}"],
   "src/application/transfer/**": ["src/domain/**", "node:{crypto,path}", "yaml", ...effect],
   ...makeAdapterRules("src/adapters/inbound", inbound),
   "src/adapters/inbound/contract/**": anyCore,

@@ -64,7 +64,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
       for (const dryRun of [true, false])
         assert.deepStrictEqual(
           yield* Effect.flip(importTexts(home, texts, { dryRun, overwrite: true })),
-          InvalidFiles(problems)
+          new InvalidFiles(problems)
         )
       assert.deepStrictEqual(yield* exportArchive(home), before)
       const unknown = importTexts(newId<WorkspaceId>(), new Map())

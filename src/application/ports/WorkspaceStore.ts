@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import type { AuditEvent } from "../../domain/AuditEvent.ts"
@@ -41,11 +42,7 @@ export const KeyEnded = { _tag: "KeyEnded" } as const
 export type KeyEnded = typeof KeyEnded
 
 /** The user owns keys that are neither revoked nor expired. */
-export interface UserHasActiveKeys {
-  readonly _tag: "UserHasActiveKeys"
-  readonly count: number
-}
-export const UserHasActiveKeys = (count: number): UserHasActiveKeys => ({ _tag: "UserHasActiveKeys", count })
+export class UserHasActiveKeys extends Data.TaggedError("UserHasActiveKeys")<{ readonly count: number }> {}
 
 /** A workspace without its content. `tier` can be a tier that this program does not know. */
 export interface WorkspaceInfo extends Omit<Workspace, "tier"> {

@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Order from "effect/Order"
 import * as Result from "effect/Result"
 import { type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
@@ -15,10 +16,9 @@ export interface FileExport {
 }
 
 /** An export failed, because it would replace or remove files that were added or edited since the latest import. */
-export interface UnimportedFiles {
-  readonly _tag: "UnimportedFiles"
+export class UnimportedFiles extends Data.TaggedError("UnimportedFiles")<{
   readonly paths: ReadonlyArray<string>
-}
+}> {}
 
 /**
  * Matches a part of a folder's name that common file systems accept as a directory name. Does not match a name that
@@ -107,7 +107,7 @@ export const planExport = (
       ({ fileHash, importedHash }) => fileHash !== undefined && fileHash !== importedHash
     )
     if (edited.length > 0 && !overwrite)
-      return yield* Result.fail({ _tag: "UnimportedFiles" as const, paths: edited.map(({ path }) => path) })
+      return yield* Result.fail(new UnimportedFiles({ paths: edited.map(({ path }) => path) }))
 
     const fragmentNames = new Map(
       targets.flatMap(({ kind, id, path }) => (kind === "fragment" ? [[id, toFragmentName(path)]] : []))

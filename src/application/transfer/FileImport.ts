@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import type { FolderId, PromptId, TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
@@ -45,10 +46,9 @@ export interface FileImport {
  * An import of files failed, because it would undo edits that were made in the workspace since the latest import.
  * Nothing has changed. The path of an edit is the path of the file, or the kind, id and name if there is no file.
  */
-export interface ConflictingEdits {
-  readonly _tag: "ConflictingEdits"
+export class ConflictingEdits extends Data.TaggedError("ConflictingEdits")<{
   readonly edits: ReadonlyArray<Problem>
-}
+}> {}
 
 /** Returns a warning for each new file that has no id, and has the content or name of an item that lost its file. */
 const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
@@ -251,7 +251,7 @@ export const planImport = (
     const isFirstImport = content.importedStates.length === 0
     const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
     if (options.overwrite !== true && !isFirstImport && edited.length > 0)
-      return yield* Result.fail({ _tag: "ConflictingEdits" as const, edits: edited.map(describeEdit) })
+      return yield* Result.fail(new ConflictingEdits({ edits: edited.map(describeEdit) }))
     const changes = selected.map(toChange)
     const fragmentNames = new Map(
       pairs.flatMap(({ id, item, file }) => {
@@ -278,5 +278,5 @@ export const locateInFiles = (
     const path = plan?.[1].changes.find((change) => change.kind === kind && change.id === item?.id)?.path
     return typeof path === "string" ? { path, message: `${field} ${problem.message}` } : problem
   }
-  return InvalidFiles(problems.map(locate), count)
+  return new InvalidFiles(problems.map(locate), count)
 }

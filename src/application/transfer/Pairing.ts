@@ -135,7 +135,7 @@ export const pairWithFiles = (
       addPair(kind, id, { ...file, state: resolveFragments(file.state, fragmentIds) })
     else duplicates.push({ path: file.path, message: `has the id of ${earlier.path}` })
   }
-  if (duplicates.length > 0) return Result.fail(InvalidFiles(duplicates))
+  if (duplicates.length > 0) return Result.fail(new InvalidFiles(duplicates))
   for (const [key, { kind, id }] of items) if (!pairs.has(key)) addPair(kind, id, undefined)
   return Result.succeed([...pairs.values()])
 }
@@ -169,7 +169,7 @@ export const pairForImport = (
 ): Result.Result<ReadonlyArray<Pair>, InvalidFiles> =>
   Result.flatMap(pairWithFiles(...input), (pairs) => {
     const problems = findNameConflicts(pairs)
-    return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
+    return problems.length > 0 ? Result.fail(new InvalidFiles(problems)) : Result.succeed(pairs)
   })
 
 /** Returns the slots among `slots` that the overrides do not bind. */

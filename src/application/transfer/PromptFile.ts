@@ -1,5 +1,6 @@
 import { posix } from "node:path"
 import { getSuccesses } from "effect/Array"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Order from "effect/Order"
 import * as Result from "effect/Result"
@@ -36,16 +37,14 @@ export interface PromptFile {
  * An import or export of files failed, because files in the directory are invalid. Neither the workspace nor the files
  * changed. The path of a problem starts with the path of its file. `count` is the number of all problems.
  */
-export interface InvalidFiles {
-  readonly _tag: "InvalidFiles"
+export class InvalidFiles extends Data.TaggedError("InvalidFiles")<{
   readonly problems: ReadonlyArray<Problem>
   readonly count: number
+}> {
+  constructor(problems: ReadonlyArray<Problem>, count = problems.length) {
+    super({ problems, count })
+  }
 }
-export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.length): InvalidFiles => ({
-  _tag: "InvalidFiles",
-  problems,
-  count
-})
 
 /** Returns the name by which front matter refers to a fragment: its path below `fragments/`, without the extension. */
 export const toFragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
@@ -274,6 +273,6 @@ export const parseFiles = (texts: Texts): Result.Result<ReadonlyArray<PromptFile
   const problems = parsed.flatMap((result) =>
     Result.isFailure(result) ? result.failure : findMissingFragments(result.success, texts)
   )
-  if (problems.length > 0) return Result.fail(InvalidFiles(problems))
+  if (problems.length > 0) return Result.fail(new InvalidFiles(problems))
   return Result.succeed(getSuccesses(parsed))
 }

@@ -145,7 +145,7 @@ describe("an import of files", () => {
       [copied, "prompts/copy.md"],
       [renamed, "prompts/other.md"]
     ] as const)
-      assert.deepStrictEqual(plan(changed), Result.fail(InvalidFiles([{ path, message }])))
+      assert.deepStrictEqual(plan(changed), Result.fail(new InvalidFiles([{ path, message }])))
     const swapped = replaceIn("prompts/support-agent.md", "title: Support agent", "title: Agent")(renamed)
     for (const accepted of [texts, swapped]) assert.isTrue(Result.isSuccess(plan(accepted)))
   })

@@ -74,7 +74,7 @@ export const readTexts = Effect.fnUntraced(function* (directory: string, mustHav
   if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
     return yield* makeReadError(directory, "it has no prompts/ directory")
   yield* Effect.mapError(readEntries("", parts), toError)
-  return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
+  return problems.length > 0 ? yield* new InvalidFiles(problems) : (texts as Texts)
 })
 
 /**
@@ -224,7 +224,7 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
     Effect.flatMap((texts) => Effect.fromResult(checkFiles(texts))),
     Effect.catchTag("InvalidFiles", ({ problems, count }) => {
       const located = problems.map(({ path, message }) => ({ path: join(against, path), message }))
-      return Effect.fail(InvalidFiles(located, count))
+      return Effect.fail(new InvalidFiles(located, count))
     })
   )
 })

@@ -162,7 +162,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // Locks the keys in the order of their ids, like `deleteWorkspace`, so that the two deletions do not deadlock.
         const keys = yield* readKeys(sql, "where k.created_by = $1 order by k.id for update of k", [user.id])
         const active = keys.filter((key) => isActive(key, now)).length
-        if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
+        if (active > 0 && !withActiveKeys) return yield* new UserHasActiveKeys({ count: active })
         yield* sql`delete from api_keys where created_by = ${user.id}`
         yield* sql`delete from users where id = ${user.id}`
         const details = { api_keys: keys.length }

@@ -72,7 +72,7 @@ it("readTexts rejects symbolic links and files that are not UTF-8, and ignores h
   const linked = makeDirectory()
   symlinkSync(join(directory, "prompts"), join(linked, "prompts"))
   const message = "is a symbolic link, which is not followed"
-  assert.deepStrictEqual(await read(linked), Result.fail(InvalidFiles([{ path: "prompts", message }])))
+  assert.deepStrictEqual(await read(linked), Result.fail(new InvalidFiles([{ path: "prompts", message }])))
 })
 
 it("updateDirectory writes the given texts, removes the files at the given paths, and changes no other file", async () => {

@@ -142,7 +142,10 @@ layer(store, { excludeTestServices: true })((it) => {
       [() => rotating(keys.revoked.stored.id), KeyEnded],
       [() => rotating(keys.legacy.stored.id), KeyUnassigned],
       [() => addKey(nowhere, added), WorkspaceNotFound],
-      [() => store.deleteUser(ada.email, { now: 0, withActiveKeys: false }), UserHasActiveKeys(3)]
+      [
+        () => store.deleteUser(ada.email, { now: 0, withActiveKeys: false }),
+        new UserHasActiveKeys({ count: 3 })
+      ]
     ]
     const addsStoredKey: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
       addKey(home, keys.active),
