@@ -163,19 +163,16 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       held.set(workspace, requests.add(request))
       changeCount(keyId, 1)
       context.isHeld = true
-      return updateGauge.pipe(
-        Effect.andThen(
-          restore(waitForChange(request, context, current > revision ? undefined : current, response))
-        ),
-        Effect.ensuring(
-          Effect.suspend(() => {
-            requests.delete(request)
-            if (requests.size === 0) held.delete(workspace)
-            changeCount(keyId, -1)
-            endWait()
-            return updateGauge
-          })
-        )
+      const wait = waitForChange(request, context, current > revision ? undefined : current, response)
+      return Effect.ensuring(
+        Effect.andThen(updateGauge, restore(wait)),
+        Effect.suspend(() => {
+          requests.delete(request)
+          if (requests.size === 0) held.delete(workspace)
+          changeCount(keyId, -1)
+          endWait()
+          return updateGauge
+        })
       )
     })
 

@@ -37,8 +37,6 @@ const listParts = Effect.fnUntraced(function* (directory: string) {
 const listExistingParts = (directory: string) =>
   Effect.catchReason(listParts(directory), "PlatformError", "NotFound", () => Effect.succeed([]))
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
-
 /**
  * Reads the `.md` files below `prompts/` and `fragments/` of a directory, and returns their texts by path. Ignores
  * hidden files and directories, files with other extensions, and everything else in the directory. Fails for a file
@@ -48,6 +46,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const fileSystem = yield* FileSystem.FileSystem
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   const texts = new Map<string, string>()
   const problems: Array<Problem> = []
   const readEntries: (
