@@ -53,7 +53,7 @@ interface LivePage {
   isWaiting?: boolean
 }
 
-/** The maximum time from the end of a wait to the end of its request, in milliseconds. */
+/** The maximum time from the end of a wait to the end of the waiting request, in milliseconds. */
 const marginMs = 10_000
 
 /** Loads the prompts of a selection. With `lives`, keeps them current (states, events, invariants: docs/client.md). */

@@ -48,8 +48,8 @@ export interface CacheOptions {
 /** Options of a client. */
 export interface ClientOptions extends SharedOptions {
   /**
-   * Your API key. The key is never logged or included in errors. Default: the environment variable
-   * `PROMPT_RETRIEVAL_KEY`, if the runtime has environment variables.
+   * Your API key. Logs and errors never contain the key. Default: the environment variable `PROMPT_RETRIEVAL_KEY`, if
+   * the runtime has environment variables.
    */
   readonly apiKey?: string | undefined
   /**

@@ -121,7 +121,7 @@ const replacedSuffix = " (replaced)"
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
-/** Returns the expiry of a key that is valid from `now` for as long as the replaced key was; null means never. */
+/** Returns the expiry of a key that gets the lifetime of the replaced key, starting at `now`; null means never. */
 export const keepLifetime = (
   replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
   now: Timestamp

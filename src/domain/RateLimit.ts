@@ -1,7 +1,7 @@
 /** The length in seconds of a window in which limiters count requests (specification 8). A window is a clock minute. */
 export const windowSeconds = 60
 
-/** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */
+/** Returns the seconds from `now` (milliseconds since the epoch) to the end of its clock minute, rounded up: 1 to 60. */
 export const secondsUntilReset = (now: number): number =>
   windowSeconds - (Math.floor(now / 1000) % windowSeconds)
 

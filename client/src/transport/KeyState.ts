@@ -3,8 +3,8 @@ import { getStatus } from "../Outages.ts"
 import { now } from "./Limits.ts"
 
 /**
- * The state of the API key according to the responses so far. Clients from `withOptions` share the state if their key
- * and service are the same.
+ * The state of the API key according to the responses so far. Clients from `withOptions` with the same key and service
+ * share the state.
  */
 export class KeyState {
   /**

@@ -5,7 +5,7 @@ import * as Metric from "effect/Metric"
 export interface StateLog {
   /** Reports that the dependency works. */
   readonly up: Effect.Effect<void>
-  /** Reports that the dependency does not work, with the reason if one is known. */
+  /** Reports that the dependency does not work, and the reason, if known. */
   readonly down: (reason?: string) => Effect.Effect<void>
 }
 

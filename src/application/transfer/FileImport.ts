@@ -38,7 +38,7 @@ export interface FileImport {
   readonly warnings: ReadonlyArray<Problem>
   /** Maps the id of each fragment to its name in front matter or, without a file, to its name in the workspace. */
   readonly fragmentNames: ReadonlyMap<string, string>
-  /** The changes that can break applications; empty if the import is not a dry run. */
+  /** The breaking changes; empty if the import is not a dry run. */
   readonly breakingChanges: ReadonlyArray<BreakingChange>
 }
 

@@ -21,9 +21,7 @@ type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { re
 
 const anyText: Rule = () => undefined
 
-/**
- * Parses decimal digits with optional white space around them. Returns `undefined` for other texts and inexact numbers.
- */
+/** Parses decimal digits between optional white space. Returns `undefined` for other texts and inexact numbers. */
 const parseInteger = (text: string): number | undefined =>
   /^\s*\d+\s*$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined
 
