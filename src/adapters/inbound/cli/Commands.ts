@@ -70,8 +70,8 @@ const replaceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 /**
  * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, and 2 for wrong usage. The
  * code is also 2 if an import with `--detailed-exitcode` changes something, or if `check` finds changes that can break
- * applications. Prints requested help and the version to stdout, and a failure to stderr. With `--json`, the failure is
- * one line of JSON.
+ * applications. Prints help and the version to stdout, and a failure to stderr. With `--json`, the failure is one line
+ * of JSON.
  */
 export const runCommandLine = Effect.fnUntraced(
   function* (args: ReadonlyArray<string>) {

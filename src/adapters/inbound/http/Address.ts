@@ -16,7 +16,7 @@ export class Address extends Context.Service<Address, AddressSettings>()(
 export const publicUrlRule =
   "must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
 
-/** Parses a public URL. Returns its normal form without a trailing slash, or `undefined` if the URL breaks the rule. */
+/** Parses a public URL. Returns the normal form without a trailing slash, or `undefined` if the URL breaks the rule. */
 export const parsePublicUrl = (text: string): string | undefined => {
   if (!/^https?:\/\/[^?#]+$/i.test(text) || !URL.canParse(text)) return undefined
   const { origin, pathname, username, password } = new URL(text)

@@ -141,9 +141,10 @@ const maintainConnection = Effect.fnUntraced(function* (url: string) {
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server.
- * Counts the scope "process" in this process alone. Waits at most about 50 ms for a reply. Before a process asks Redis,
- * the process counts the request in memory and enforces the limit. While Redis is unavailable or slow, only the count
- * in memory applies. A key therefore gets at most its limit per process, even if Redis loses all counts.
+ * Counts the requests of the scope "process" in this process alone. Waits at most about 50 ms for a reply. Before a
+ * process asks Redis, the process counts the request in memory and enforces the limit. While Redis is unavailable or
+ * slow, only the count in memory applies. A key therefore gets at most its limit per process, even if Redis loses all
+ * counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(

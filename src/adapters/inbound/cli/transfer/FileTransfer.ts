@@ -42,7 +42,7 @@ const listExistingParts = (directory: string) =>
  * hidden files and directories, files with other extensions, and everything else in the directory. Fails for a file
  * that is not UTF-8 and for a symbolic link.
  *
- * @param mustHavePrompts true if the read fails for a directory that does not exist or has no `prompts/`
+ * @param mustHavePrompts true if the read fails when the directory or its `prompts/` is missing
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const fileSystem = yield* FileSystem.FileSystem

@@ -142,7 +142,10 @@ export class Connections {
 /** The server always sends a response whose body has at most this many bytes. */
 const smallBodyBytes = 64 * 1024
 
-/** Counts the bytes of response bodies that clients have not received. A buffer that responses share counts once. */
+/**
+ * Counts the bytes of response bodies that clients have not received. A buffer that several responses share counts
+ * once.
+ */
 class UnsentBytes {
   readonly #shares: WorkspaceShares
   /** Maps each buffer to the number of unsent responses that share the buffer. */

@@ -127,7 +127,7 @@ const contentTablesByName = {
 } satisfies Readonly<Record<string, ContentTable>>
 type ContentTableName = keyof typeof contentTablesByName
 
-/** The tables by name. A table comes after the tables that it refers to. */
+/** All tables by name. A table comes after the tables that it refers to. */
 export const tables = { ...contentTablesByName, users, api_keys }
 type TableName = keyof typeof tables
 const tableNames = Object.keys(tables) as ReadonlyArray<TableName>

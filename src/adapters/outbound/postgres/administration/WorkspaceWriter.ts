@@ -174,7 +174,7 @@ export const makeWriter = (
     /**
      * Runs an edit, in several attempts if necessary. An attempt reads and writes in one serializable transaction,
      * which PostgreSQL rejects if another transaction interferes. If an attempt has to wait for the lock of the
-     * workspace, a new attempt starts, because the snapshot is older than the changes of the other transaction.
+     * workspace, a new attempt starts, because the old snapshot lacks the changes of the other transaction.
      */
     editContent: <A, E>(
       workspace: WorkspaceId,

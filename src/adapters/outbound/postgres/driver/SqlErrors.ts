@@ -22,7 +22,7 @@ export const connectTimeoutError = makeConnectionError("no connection was made i
 /** The server did not respond to a statement within `responseTimeoutMs`. */
 export const responseTimeoutError = makeConnectionError("the server did not respond in time")
 
-/** No connection became free within `connectTimeoutMs`, because all were busy. This is not an outage. */
+/** No connection became free within `connectTimeoutMs`, because all connections were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
 /**

@@ -52,7 +52,7 @@ const makeKeyStore = Effect.gen(function* () {
   return yield* withSpans("KeyStore", store)
 })
 
-/** Provides the keys in PostgreSQL. Writes their last use in the background, and when the layer closes. */
+/** Provides the keys in PostgreSQL. Writes the last use of each key in the background, and when the layer closes. */
 export const layer: Layer.Layer<KeyStore, never, Database | PgClient.PgClient> = Layer.effect(
   KeyStore,
   makeKeyStore

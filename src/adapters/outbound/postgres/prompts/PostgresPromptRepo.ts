@@ -30,7 +30,7 @@ const toArrayLiteral = (values: ReadonlyArray<string | undefined>): string =>
   `{${values.map((value) => (value === undefined ? "null" : `"${value}"`)).join()}}`
 
 /**
- * Makes the function that converts the ids or the names of prompts to a statement. `toText` returns the text of the
+ * Returns a function that makes a statement from the ids or the names of prompts. `toText` returns the text of the
  * statement for a FROM clause that selects the prompts as `p`, with `requested.ordinal`. `wrap` can add columns to the
  * FROM item `requested`.
  */
