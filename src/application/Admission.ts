@@ -84,7 +84,7 @@ const makeMarkUsed = (keys: KeyStore["Service"]): KeyStore["Service"]["markUsed"
 }
 
 /** Authenticates and authorizes callers, and applies the rate limits. */
-export class Admission extends Context.Service<Admission>()("prompt-retrieval/Admission", {
+export class Admission extends Context.Service<Admission>()("prompt-retrieval/application/Admission", {
   make: Effect.fnUntraced(function* ({ perKey, perProcess }: RateLimits) {
     const keys = yield* KeyStore
     const limiter = yield* RateLimiter

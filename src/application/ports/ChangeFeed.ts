@@ -55,4 +55,4 @@ export class ChangeFeed extends Context.Service<
     /** Adds a listener that is called after each change of a revision, and with `undefined` when the feed goes down. */
     readonly onChange: (listener: ChangeListener) => void
   }
->()("prompt-retrieval/ChangeFeed") {}
+>()("prompt-retrieval/application/ports/ChangeFeed") {}

@@ -15,7 +15,7 @@ export const isStdout = (path: string): boolean => {
 }
 
 /** Ignores the error of a path that does not exist, and throws any other error. */
-export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
+const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== "ENOENT") throw error
 }
 
