@@ -40,7 +40,7 @@ export const makeHarness = (parts: {
   }
   return {
     ...parts,
-    /** Starts a server that `close` stops if it still runs. */
+    /** Starts a server. `close` stops the server if the server is still running. */
     start,
     /** Returns the server with this name, for scenarios that share a server. The first call starts the server. */
     shared: (name: string, options: () => Promise<Start>): Promise<ServerProcess> => {

@@ -18,13 +18,13 @@ export const makeWorld = () => ({
   fragments: makeIds(6)
 })
 
-/** A change of a world: its name and the statements of one transaction. */
+/** A change to a world: its name and the statements of one transaction. */
 export interface Change {
   readonly name: string
   readonly statements: ReadonlyArray<Statement<unknown>>
 }
 
-/** Makes the changes of a world. A change writes its marker, which no other change uses, to titles and contents. */
+/** Makes the changes to a world. A change writes its marker, which no other change uses, to titles and contents. */
 export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, fragments }: World) => {
   const keyIds = keys.map(({ id }) => id)
   const toPromptFields = (marker: string) => ({

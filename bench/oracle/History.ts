@@ -33,7 +33,7 @@ const makeDisturbance = (random: Random, { instances, restartPooler }: Stage) =>
 }
 
 /**
- * Returns the changes of the database and the disturbances of a history. The seed determines the changes and
+ * Returns the changes to the database and the disturbances of a history. The seed determines the changes and
  * disturbances, but not their interleaving. The first step creates the world. The disturbances happen one after another,
  * while the steps run.
  */
@@ -47,9 +47,10 @@ export const generateHistory = (stage: Stage, seed: number) => {
       pauseMs: random.int(maxPauseMs),
       ...makeRandomChange(random, `step ${number}`)
     })),
-    // No later change removes a wrong entry that a cache stores during the last two steps. The pause before the last
-    // step is long enough for the caches to fill and for slow reads to be in flight. In every second history, no change
-    // feed receives the last change. In every fourth history, the last change happens during an outage.
+    // No change follows the last two steps, so the final reads find a wrong entry that a cache stores during these
+    // steps. The pause before the last step is long enough for the caches to fill and for slow reads to be in flight. In
+    // every second history, no change feed receives the last change. In every fourth history, the last change happens
+    // during an outage.
     { pauseMs: 50, ...changeEverything("ending 0") },
     {
       pauseMs: 1_300,

@@ -11,7 +11,7 @@ import { startService, unlimited } from "../../test/support/services/startServic
 /** An instance of the service: a process that another process on the same port can replace. */
 export type Instance = Effect.Success<ReturnType<typeof startInstance>>
 
-/** Starts an instance that does not limit requests. Closing the scope kills its process. */
+/** Starts an instance that does not limit requests. Closing the scope kills the process of the instance. */
 const startInstance = Effect.fnUntraced(function* (
   name: string,
   databaseUrl: string,

@@ -13,7 +13,7 @@ export interface Run {
   readonly check: (holds: boolean, problem: string) => void
 }
 
-/** Starts a service, and kills the service at the end of the run if it still runs. */
+/** Starts a service, and kills the service at the end of the run if the service is still running. */
 export const acquireService = ({ acquire }: Run, env: Readonly<Record<string, string>>) =>
   acquire(
     Effect.acquireRelease(

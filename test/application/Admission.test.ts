@@ -201,7 +201,7 @@ test("admit asks its caller after the lookup of the key whether to count the req
   assert.deepStrictEqual((yield* Effect.flip(admitKey(keys.active)))._tag, "RateLimited")
 })
 
-test("admit looks up a well-formed key once, and a missing or malformed token never", function* () {
+test("admit looks up a well-formed key once, and looks up nothing for a missing or malformed token", function* () {
   const { archive: own, keys } = sample()
   yield* Memory.storeArchive(own)
   const { check } = yield* Admission

@@ -25,7 +25,7 @@ const validate = new Ajv2020({ allErrors: true }).compile(archiveSchema)
 const findViolations = (archive: unknown): ReadonlyArray<string> =>
   validate(archive) ? [] : validate.errors!.map(({ instancePath, message }) => `${instancePath} ${message}`)
 
-// To update the file after a change of the schemas: npx vitest run test/docs/archive-format.test.ts -u
+// To update the file after a change to the schemas: npx vitest run test/docs/archive-format.test.ts -u
 it("docs/archive.schema.json is the JSON Schema generated from the schemas that read archives", async () => {
   await expect(`${JSON.stringify(archiveSchema, null, 2)}\n`).toMatchFileSnapshot(
     join(root, "docs/archive.schema.json")

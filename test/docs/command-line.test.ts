@@ -34,7 +34,7 @@ const renderRow = async (command: string): Promise<string> => {
   return `| \`${usage!.replace(" [flags]", "")}\` | ${flags.join(", ")} | ${description} |\n`
 }
 
-// To update the table after a change of a command: npx vitest run test/docs/command-line.test.ts -u
+// To update the table after a change to a command: npx vitest run test/docs/command-line.test.ts -u
 it("docs/command-line.md lists every command with its flags", async () => {
   const rows: Array<string> = []
   for (const command of commands) rows.push(await renderRow(command))

@@ -53,7 +53,7 @@ it("serve --demo prints how to issue a key if the embedded database has a worksp
   expect(await database.sql("select from workspaces")).toEqual([])
 })
 
-// To update the table after a change of a variable: npx vitest run test/docs/readme.test.ts -u
+// To update the table after a change to a variable: npx vitest run test/docs/readme.test.ts -u
 it("README.md lists every environment variable with the default and the description in Environment.ts", async () => {
   const rows: ReadonlyArray<readonly [string, Variable]> = Object.entries(variables)
   const table = rows.map(([name, { description, defaultValue, document }]) => {

@@ -28,7 +28,7 @@ const toBundledPrompt = (name: string, data: UnknownJson, version: number | unde
   return sealPrompt({ ...data, name, version, content, slots: listSlots(content) })
 }
 
-/** Returns the options of the client. Throws a `CommandError` if the key or the URL is missing or invalid. */
+/** Returns the options of the client. Throws a `CommandError` if the key is missing, or if the key or URL is invalid. */
 const readOptions = (baseUrl: string | undefined) => {
   if (!process.env.PROMPT_RETRIEVAL_KEY)
     throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")

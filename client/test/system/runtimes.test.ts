@@ -65,7 +65,7 @@ beforeAll(async () => {
   write("entry.js", `import { start } from "./program.js"\nconsole.log(await ${call})\n`)
 }, 120_000)
 
-it("npx --no @prompt-retrieval/client pull writes the bundle, and the lowest supported version of Node verifies it", async () => {
+it("npx --no @prompt-retrieval/client pull writes a bundle that pull --frozen accepts on the lowest supported version of Node", async () => {
   expect(pulled).toMatchObject({ code: 0, stdout: "6 prompts: prompts.bundle.json and prompts.ts changed\n" })
   const main = "node_modules/@prompt-retrieval/client/dist/pull/main.js"
   const frozen = await run(project, await installNode("20.0.0"), [main, "pull", "--frozen"])

@@ -16,7 +16,7 @@ export const checkIsUp = ({ lease, running }: Feed): boolean => {
   return true
 }
 
-/** Returns the revision of the last reported change of a workspace. */
+/** Returns the revision of the last reported change to a workspace. */
 export const revisionOf = ({ revisions, globalRevision }: Feed, workspace: WorkspaceId): number =>
   revisions.get(workspace) ?? globalRevision
 
@@ -149,7 +149,7 @@ interface CacheEntry<Value> extends FairEntry {
 }
 
 /**
- * A bounded cache that never returns a value from before the last reported change of its workspace. The methods `get`,
+ * A bounded cache that never returns a value from before the last reported change to its workspace. The methods `get`,
  * `through`, `readWith` and `load` follow these rules:
  *
  * 1. Before a read starts, the cache notes the change feed's revision.

@@ -20,7 +20,7 @@ export const minPauseMs = 500
 export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 
 /**
- * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
+ * Port: reports changes to the database as revisions, so that caches can tell whether a value is still current
  * (`RevisionedCache`). A revision is a number that grows with each change that the feed receives. While the feed is
  * down, the feed can miss changes. The state of the feed is in fields instead of methods, because every read uses the
  * state (`checkIsUp`, `revisionOf`).

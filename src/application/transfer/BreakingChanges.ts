@@ -20,7 +20,7 @@ export interface PromptInterface {
   readonly path: string
 }
 
-/** A change of a prompt that can break applications. */
+/** A change to a prompt that can break applications. */
 export interface BreakingChange {
   /** The name before the change. */
   readonly name: string

@@ -24,7 +24,7 @@ export interface FileChange {
   readonly id: string
   readonly path: string | null
   readonly name: string
-  /** `new version` is a change of the content of an existing prompt; `changed` is any other difference. */
+  /** `new version` is a change to the content of an existing prompt; `changed` is any other difference. */
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
   /** The state in the workspace; null for a new prompt or fragment. */
   readonly before: ContentState | null

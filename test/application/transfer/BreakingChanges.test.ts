@@ -22,7 +22,7 @@ it.each<readonly [what: string, changed: Record<string, string>, changes: Readon
     []
   ],
   [
-    "a change of a prompt's text, bindings or fragments breaks applications if the change removes or adds slots",
+    "a change to a prompt's text, bindings or fragments breaks applications if the change removes or adds slots",
     {
       "prompts/agent.md": files["prompts/agent.md"].replace("tone: kind", "tone: {}"),
       "prompts/summary.md": "Summarize {{body}} for {{reader}}.",

@@ -29,7 +29,7 @@ const readLog = (workspace: WorkspaceId) =>
 /** Tests which changes `WorkspaceStore` records in the audit log. */
 export const testAudit = (it: ContractTests): void => {
   const test = makeTest(it.effect)
-  test("auditEvents returns each change of a workspace, of its keys and of their owners once, the latest first, without hashes and digits of keys", function* () {
+  test("auditEvents returns each change to a workspace, to its keys and to their owners once, the latest first, without hashes and digits of keys", function* () {
     const store = yield* WorkspaceStore
     const [home, owner] = [workspace({ name: "Acme", tier: "free" }), user()]
     const [endsAt, expires_at] = ["2098-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z"].map(instant)

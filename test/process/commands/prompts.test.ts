@@ -115,7 +115,7 @@ it("prompts diff compares two versions, or a version and the current content, li
   expect(await print("diff", agent.id, "--from", "3")).toBe("Version 3 equals the current content\n")
 })
 
-it("prompts diff without versions shows the latest change of the content", async () => {
+it("prompts diff without versions shows the latest change to the content", async () => {
   expect(await json("diff", "support-agent")).toEqual({
     ...(await json("diff", "support-agent", "--from", "2")),
     diff: expect.stringMatching(/^--- version 2\n\+\+\+ current content\n@@ /)

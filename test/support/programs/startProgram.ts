@@ -22,8 +22,8 @@ export const isListening = (port: number): Promise<boolean> =>
   })
 
 /**
- * Sends a signal to a child process, and SIGKILL after 5 s if the process still runs. Resolves once the process has
- * exited.
+ * Sends a signal to a child process, and SIGKILL if the process is still running after 5 s. Resolves once the process
+ * has exited.
  */
 export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return

@@ -103,7 +103,7 @@ const describeSide = (number: VersionNumber | null): string =>
 
 /**
  * Compares two versions of a prompt by line. A null `to` means the current content. The default of `from` is the last
- * version. If the last version has the current content, the default is the previous version, so that the diff shows the
+ * version. If the last version has the content of `to`, the default is the previous version, so that the diff shows the
  * latest change.
  */
 const compareVersions = Effect.fnUntraced(function* (

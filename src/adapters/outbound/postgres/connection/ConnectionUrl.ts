@@ -25,7 +25,7 @@ const severalHosts = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
-/** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
+/** Returns true if every percent sign in a text begins a percent-encoded UTF-8 character. */
 export const isPercentEncoded = (text: string): boolean =>
   Result.isSuccess(Result.try(() => decodeURIComponent(text)))
 

@@ -108,8 +108,8 @@ const isServerOf = (directory: string, pid: number): boolean => {
 }
 
 /**
- * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server. By
- * now, another process can have this id.
+ * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server,
+ * which another process can have taken since.
  */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + 10_000

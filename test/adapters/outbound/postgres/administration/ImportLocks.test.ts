@@ -106,18 +106,14 @@ test("security changes and changes of other workspaces wait neither for a blocke
 })
 
 for (const [what, statement, versions] of [
+  ["a version whose number the edit also uses", insertVersion, ["2 Edited", "3 Content of version 3"]],
   [
-    "a version with the same number as a version of the edit",
-    insertVersion,
-    ["2 Edited", "3 Content of version 3"]
-  ],
-  [
-    "a prompt that the edit writes",
+    "a prompt of the edit",
     "update prompts set current_content = 'Edited', description = 'Edited' where id = $1",
     ["2 Content of version 2"]
   ]
 ] as const)
-  test(`editContent starts over if an editor writes ${what} before editContent writes its edit`, function* () {
+  test(`editContent retries if, before its write, an editor writes ${what}`, function* () {
     const { store, other } = yield* openStoreAndClient
     const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
     yield* store.importWorkspace(own)
