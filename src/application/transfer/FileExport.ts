@@ -26,7 +26,7 @@ export class UnimportedFiles extends Data.TaggedError("UnimportedFiles")<{
  * in paths is decoded.
  */
 const plainSegment =
-  /^(?!\.|(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
+  /^(?!\.|(?:con(?:in\$|out\$)?|prn|aux|nul|(?:com|lpt)[\d¹²³]) *(?:\.|$))[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
 /** Normalizes the case and the Unicode form of a path, because many file systems ignore differences in both. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
@@ -43,7 +43,7 @@ const toFileName = (title: string): string =>
     .slice(0, 50)
     .replace(/^-|-$/g, "")
     // Windows reserves the names of devices.
-    .replace(/^(?:con|prn|aux|nul|com\d|lpt\d)$/, "$&-file")
+    .replace(/^(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])$/, "$&-file")
     .toWellFormed() || "untitled"
 
 /**

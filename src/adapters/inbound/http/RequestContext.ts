@@ -92,7 +92,10 @@ export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): nu
   return undefined
 }
 
-/** Marks a request as counted against the rate limits. Returns true if the request was not marked before. */
+/**
+ * Marks a request as counted against the rate limits. Returns true if the request was not marked before. A request is
+ * marked before the limiter has decided, so a known response that is sent meanwhile is not rejected.
+ */
 export const claimCount = (context: RequestContext): boolean => {
   const mustCount = !context.isCounted
   context.isCounted = true

@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer"
+import { constants, isUtf8 } from "node:buffer"
 import { unlink } from "node:fs/promises"
 import { dirname, join, posix, resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -63,7 +63,8 @@ export const readTexts = Effect.fnUntraced(function* (directory: string, mustHav
       else if (parent === "") problems.push({ path, message: "is not a directory" })
       else if (type === "File" && path.endsWith(extension)) {
         const bytes = yield* fileSystem.readFile(join(directory, path))
-        if (isUtf8(bytes)) texts.set(path, decoder.decode(bytes))
+        if (bytes.length > constants.MAX_STRING_LENGTH) problems.push({ path, message: "is too large" })
+        else if (isUtf8(bytes)) texts.set(path, decoder.decode(bytes))
         else problems.push({ path, message: "is not UTF-8" })
       }
     }
