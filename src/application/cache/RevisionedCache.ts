@@ -146,14 +146,16 @@ interface CacheEntry<Value> extends FairEntry {
   readonly revision: number
   /** The value of `performance.now()` when the value was stored. */
   readonly storedAt: number
+  /** False if the value can be older than a discarded result. The cache only compares this value with later results. */
+  readonly isConfirmed: boolean
 }
 
 /**
- * A bounded cache that never returns a value from before the last reported change to its workspace. The methods `get`,
- * `through`, `readWith` and `load` follow these rules:
+ * A bounded cache that never returns a value from before the last reported change to its workspace:
  *
  * 1. Before a read starts, the cache notes the change feed's revision.
- * 2. The cache stores the result only if its workspace has not changed since that revision.
+ * 2. The cache stores the result only if its workspace has not changed since that revision. If another result was
+ *    discarded during the read, the stored value is unconfirmed, because it can be older than that result.
  * 3. The cache serves only fresh entries. While the change feed is down, the cache serves and stores nothing.
  * 4. If a result contradicts the cached value of its key, the cache deletes all values of the workspace. Neither value
  *    is known to be newer: the feed can be late, and reads can reach the database out of order.
@@ -164,7 +166,7 @@ export class RevisionedCache<Value> {
   readonly #feed: Feed
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
-  /** Counts the events after which no in-flight read may store its result. */
+  /** Counts the events after which in-flight reads can return older values, so that their values are unconfirmed. */
   #refusals = 0
   readonly #isSame: (a: Value, b: Value) => boolean
   readonly #lookups: ReturnType<typeof makeLookupCounters> | undefined
@@ -233,22 +235,21 @@ export class RevisionedCache<Value> {
     isContradiction: (error: E) => boolean = () => false
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
-      const revisionAtStart = checkIsUp(this.#feed) ? this.#feed.latestRevision : undefined
+      const revisionAtStart = checkIsUp(this.#feed) ? this.#feed.latestRevision : Number.NEGATIVE_INFINITY
       const refusalsAtStart = this.#refusals
       const compare = (value: Value | undefined): void => {
         const entry = this.#entries.get(key)
-        if (entry === undefined || !this.#isKnown(entry)) return
+        if (entry === undefined || entry.revision !== revisionOf(this.#feed, entry.workspace)) return
         if (value === undefined || !this.#isSame(entry.value, value)) this.invalidate(entry.workspace)
       }
       const store = (cacheable: Cacheable<Value>): void => {
         const revision = revisionOf(this.#feed, cacheable.workspace)
-        const isCurrent =
-          checkIsUp(this.#feed) && revisionAtStart !== undefined && revision <= revisionAtStart
-        // A result that is not stored can be newer than in-flight results, so no in-flight read stores its result.
-        if (!isCurrent || refusalsAtStart !== this.#refusals) this.#refusals++
-        // A value that `read` took from this cache keeps its age.
-        else if (this.peek(key) !== cacheable.value)
-          this.#entries.set(key, { ...cacheable, revision, storedAt: performance.now() })
+        const isCurrent = checkIsUp(this.#feed) && revision <= revisionAtStart
+        const isConfirmed = refusalsAtStart === this.#refusals
+        if (!isCurrent) this.#refusals++
+        // A value that `read` took from this cache keeps its age. An unconfirmed value does not replace a known value.
+        else if (isConfirmed ? this.peek(key) !== cacheable.value : this.findLastKnown(key) === undefined)
+          this.#entries.set(key, { ...cacheable, revision, storedAt: performance.now(), isConfirmed })
       }
       return Effect.mapBoth(read, {
         onSuccess: (result) => {
@@ -271,7 +272,7 @@ export class RevisionedCache<Value> {
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined
   }
 
-  /** Deletes all values of a workspace, and prevents in-flight reads from storing their results. */
+  /** Deletes all values of a workspace. The values of in-flight reads become unconfirmed. */
   invalidate(workspace: WorkspaceId): void {
     this.#refusals++
     this.#entries.deleteAll(workspace)
@@ -280,7 +281,7 @@ export class RevisionedCache<Value> {
   #find(key: string): CacheEntry<Value> | undefined {
     const entry = this.#entries.get(key)
     const isFresh = entry !== undefined && this.#isFresh(entry)
-    const result = entry === undefined ? "miss" : isFresh ? "hit" : "drop"
+    const result = !entry?.isConfirmed ? "miss" : isFresh ? "hit" : "drop"
     this.#lookups?.[result].updateUnsafe(1, metricRegistry)
     return isFresh ? entry : undefined
   }
@@ -289,8 +290,8 @@ export class RevisionedCache<Value> {
     return this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
   }
 
-  #isKnown({ workspace, revision }: CacheEntry<Value>): boolean {
-    return revisionOf(this.#feed, workspace) === revision
+  #isKnown({ workspace, revision, isConfirmed }: CacheEntry<Value>): boolean {
+    return isConfirmed && revisionOf(this.#feed, workspace) === revision
   }
 
   #isCurrent(entry: CacheEntry<Value>): boolean {

@@ -83,17 +83,28 @@ it("a read that started before a reported change deletes a different cached resp
   assert.isUndefined(cache.get("a"))
 })
 
-it("if the cache discards the result of a read, the cache also discards the results of in-flight reads, because these results may be older", () => {
-  const { cache, respond } = setUp()
-  const finish: Array<(text: string) => void> = []
-  const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))
-  Effect.runFork(respond("a", read))
-  cache.invalidate(workspace)
-  Effect.runFork(respond("a", read))
-  finish[0]!("newer")
-  finish[1]!("older")
-  assert.isUndefined(cache.get("a"))
-})
+it.each([
+  { results: "differ", texts: ["newest", "newer", "older"], expected: undefined },
+  { results: "are equal", texts: ["x", "x", "x"], expected: "x" }
+])(
+  "after a change, the cache serves the latest of three overlapping reads only if the results are equal: the results $results",
+  ({ texts, expected }) => {
+    const { cache, feed, respond } = setUp()
+    const finish: Array<(text: string) => void> = []
+    const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))
+    // Each read starts before the read before it ends. The first result is discarded, and the second is unconfirmed.
+    const start = () => void Effect.runFork(respond("a", read))
+    start()
+    feed.invalidate(workspace)
+    start()
+    finish[0]!(texts[0]!)
+    start()
+    finish[1]!(texts[1]!)
+    assert.isUndefined(cache.get("a"))
+    finish[2]!(texts[2]!)
+    assert.strictEqual(cache.get("a"), expected)
+  }
+)
 
 it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth of the cache at a time", () => {
   const { load, listKnown } = setUp()
