@@ -1,5 +1,6 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { Unavailable } from "./ports/Unavailable.ts"
 
 /** An unexpected failure. The log has the details. */
@@ -16,7 +17,7 @@ export const toError = <E>(
   requestId?: string
 ): Effect.Effect<E | typeof InternalError | Unavailable> => {
   const expected = Cause.findErrorOption(cause)
-  if (expected._tag === "Some") return Effect.succeed(expected.value)
+  if (Option.isSome(expected)) return Effect.succeed(expected.value)
   if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(Unavailable)
   const fields = requestId === undefined ? {} : { request_id: requestId }
   return Effect.as(Effect.logError("Request failed", fields, cause), InternalError)

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
@@ -107,8 +108,13 @@ const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
  */
 export const createPromptApi = async (options: PromptApiOptions): Promise<PromptApi> => {
   const settings = parseOptions(options)
-  const scope = Scope.makeUnsafe()
-  const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  const runtime = ManagedRuntime.make(
+    Layer.provideMerge(
+      standaloneLayer(settings, { url: settings.databaseUrl }),
+      makeObservabilityLayer(settings.logger)
+    )
+  )
+  const close = () => runtime.dispose()
   const start = Effect.gen(function* () {
     yield* startServing
     return {
@@ -118,12 +124,7 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
       close
     }
   })
-  const started = await Layer.build(standaloneLayer(settings, { url: settings.databaseUrl })).pipe(
-    Effect.flatMap((services) => Effect.provideContext(start, services)),
-    Effect.provide(makeObservabilityLayer(settings.logger)),
-    Scope.provide(scope),
-    Effect.runPromiseExit
-  )
+  const started = await runtime.runPromiseExit(Scope.provide(start, runtime.scope))
   if (Exit.isSuccess(started)) return started.value
   await close()
   throw Cause.squash(started.cause)

@@ -11,8 +11,8 @@ export interface ClockReading {
 }
 
 /**
- * The maximum time between two observations of a running process, in milliseconds. If the time is longer, the process
- * has paused, and possibly missed changes.
+ * The shortest pause, in milliseconds. If more time passes between two observations of a process, the process has
+ * paused, and possibly missed changes.
  */
 export const minPauseMs = 500
 
