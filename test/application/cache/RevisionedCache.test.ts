@@ -93,7 +93,7 @@ it.each([
     const finish: Array<(text: string) => void> = []
     const read = Effect.callback<string>((resume) => void finish.push((text) => resume(Effect.succeed(text))))
     // Each read starts before the read before it ends. The first result is discarded, and the second is unconfirmed.
-    const start = () => void Effect.runFork(respond("a", read))
+    const start = () => Effect.runFork(respond("a", read))
     start()
     feed.invalidate(workspace)
     start()
