@@ -47,17 +47,26 @@ export const makeKeyUsageWriter = Effect.gen(function* () {
 
   const writePending: Effect.Effect<void> = Effect.suspend(() => {
     const uses = [...Iterable.take(pending, maxKeysPerStatement)]
-    for (const [id] of uses) pending.delete(id)
-    return Effect.matchEffect(write(uses), {
-      onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
-      onFailure: (error) => {
-        if (!isSqlError(error) || isTemporary(error))
-          for (const [id, usedAt] of uses) record(id, pending.get(id) ?? usedAt)
-        return stateLog.down(
-          isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
-        )
-      }
+    const takeAndWrite = Effect.suspend(() => {
+      for (const [id] of uses) pending.delete(id)
+      return write(uses)
     })
+    const restore = Effect.sync(() => {
+      for (const [id, usedAt] of uses) record(id, pending.get(id) ?? usedAt)
+    })
+    // The store interrupts a flush when the store closes. The last flush then writes the times of the interrupted flush.
+    return Effect.matchEffect(
+      Effect.onInterrupt(takeAndWrite, () => restore),
+      {
+        onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
+        onFailure: (error) => {
+          const log = stateLog.down(
+            isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
+          )
+          return !isSqlError(error) || isTemporary(error) ? Effect.andThen(restore, log) : log
+        }
+      }
+    )
   })
 
   return {
@@ -65,8 +74,8 @@ export const makeKeyUsageWriter = Effect.gen(function* () {
     /**
      * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
      * ends the call. Logs only the first of several failures in a row. If PostgreSQL was unavailable or did not respond
-     * in time, a later call writes the times of the failed statement. After any other error, the writer drops these
-     * times.
+     * in time, or if the call was interrupted, a later call writes the times of that statement. After any other error,
+     * the writer drops these times.
      */
     flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
   }

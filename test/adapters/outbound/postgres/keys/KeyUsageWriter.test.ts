@@ -38,7 +38,6 @@ test("KeyUsageWriter writes last_used_at of all used keys in one batch, and neve
   usage.record(one, noon)
   usage.record(one, noon + 10)
   usage.record(newId<ApiKeyId>(), noon)
-  assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
   yield* usage.flush
   assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
   usage.record(one, noon + 9)
@@ -53,6 +52,15 @@ test("the key store writes last_used_at of the used keys when the store closes",
   assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
 })
 
+test("if a flush is interrupted, the next flush writes last_used_at", function* () {
+  const writes: Array<unknown> = []
+  const unsafe = (_: string, params: unknown) => Effect.callback(() => void writes.push(params))
+  const usage = yield* Effect.provideService(makeKeyUsageWriter, PgClient.PgClient, { unsafe } as never)
+  usage.record(newId<ApiKeyId>(), noon)
+  for (let i = 0; i < 2; i++) yield* Effect.timeoutOption(usage.flush, "10 millis")
+  assert.deepStrictEqual(writes[1], writes[0])
+})
+
 makeTest(it.live)("if a flush fails, the next flush writes last_used_at", function* () {
   const database = yield* freshDatabase
   const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
@@ -62,7 +70,6 @@ makeTest(it.live)("if a flush fails, the next flush writes last_used_at", functi
     usage.record(one, noon)
     yield* usage.flush
     yield* onServer(`alter database ${database} allow_connections true`)
-    assert.deepStrictEqual(yield* readTimes([one]), [null])
     yield* usage.flush
     assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
   }).pipe(Effect.provide(connect(database)))
