@@ -117,12 +117,13 @@ describe("a change feed that receives no notification", () => {
     expect(service.output().split(/run ALTER ROLE \w+ SET statement_timeout = '3s'/)).toHaveLength(2)
   })
 
-  it("if DATABASE_FEED_URL leads to another database, the change feed stays down, and the log states the reason", async () => {
-    const [DATABASE_URL, DATABASE_FEED_URL] = [
-      toDatabaseUrl(await acquire(freshDatabase)),
-      toDatabaseUrl(await acquire(freshDatabase))
-    ]
-    const service = await start({ DATABASE_URL, DATABASE_FEED_URL })
-    await expect.poll(() => service.output()).toContain(reason)
+  it("if DATABASE_FEED_URL leads to another database or to no server, the change feed stays down, and the log states the reason", async () => {
+    const DATABASE_URL = toDatabaseUrl(await acquire(freshDatabase))
+    const refused = "postgres://any@127.0.0.1:1/any"
+    for (const DATABASE_FEED_URL of [toDatabaseUrl(await acquire(freshDatabase)), refused]) {
+      const service = await start({ DATABASE_URL, DATABASE_FEED_URL })
+      const line = DATABASE_FEED_URL === refused ? `${feedDown}: connect ECONNREFUSED 127.0.0.1:1` : reason
+      await expect.poll(() => service.output()).toContain(line)
+    }
   })
 })

@@ -1,4 +1,5 @@
 import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -7,12 +8,14 @@ import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
+import { isSqlError } from "effect/sql/SqlError"
 import { elapsedBetween, FeedState, readClocks } from "../../../../application/cache/FeedState.ts"
 import { checkIsUp } from "../../../../application/cache/RevisionedCache.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { ChangeFeed, type ClockReading } from "../../../../application/ports/ChangeFeed.ts"
 import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
 import { Database } from "../Database.ts"
+import { describeSqlError } from "../driver/SqlErrors.ts"
 import { allWorkspaces, channel } from "../schema/Triggers.ts"
 
 /** The prefix of a heartbeat's payload. A heartbeat reports no change, and other processes ignore the heartbeat. */
@@ -38,6 +41,13 @@ const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 const noNotification =
   "no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL"
 
+/** Returns the logged reason of a failure, or `undefined` if the only cause is an interruption. */
+const describeCause = (cause: Cause.Cause<unknown>): string | undefined => {
+  if (Cause.hasInterruptsOnly(cause)) return undefined
+  const error = Cause.squash(cause)
+  return isSqlError(error) ? describeSqlError(error) : Cause.pretty(cause)
+}
+
 /**
  * Listens for notifications on one connection, the listener. A second connection, the notifier, sends a heartbeat
  * notification every second. If no heartbeat that was sent within the last 3 s has arrived, the feed is down and
@@ -60,6 +70,8 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
   const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
   /** True if the current notifier sent a heartbeat while the feed was down, and no heartbeat has arrived since. */
   let missesNotifications = false
+  /** True if the feed closed the current connections because the last heartbeat expired. */
+  let hasExpired = false
 
   const stateLog = makeStateLog(
     { failed: "Change feed down; caching disabled", restored: "Change feed restored; caching enabled" },
@@ -102,6 +114,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
   const disconnectWhenDown = Effect.fnUntraced(function* (disconnect: Effect.Effect<void>) {
     yield* Effect.sleep(heartbeatTtlMs)
     while (state.isAlive()) yield* Effect.sleep(checkInterval)
+    hasExpired = true
     yield* disconnect
   })
 
@@ -112,6 +125,7 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     yield* Effect.forkScoped(disconnectWhenDown(disconnect))
     const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
     missesNotifications = false
+    hasExpired = false
     const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(server.config)], {
       concurrency: 2
     })
@@ -127,9 +141,15 @@ const makeChangeFeed = Effect.fnUntraced(function* (listenerUrl: Redacted.Redact
     yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier))
   }).pipe(Effect.ensuring(Effect.sync(() => state.markDown())))
 
+  /** Returns the logged reason. After an expiry, the cause only states that the feed closed the connections. */
+  const findReason = (cause: Cause.Cause<unknown>): string | undefined => {
+    if (missesNotifications) return noNotification
+    return hasExpired ? undefined : describeCause(cause)
+  }
+
   yield* Effect.scoped(listen).pipe(
     // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
-    Effect.catchCause(() => stateLog.down(missesNotifications ? noNotification : undefined)),
+    Effect.catchCause((cause) => stateLog.down(findReason(cause))),
     Effect.andThen(Effect.sleep(reconnectDelay)),
     Effect.forever,
     Effect.forkScoped
