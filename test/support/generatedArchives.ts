@@ -15,13 +15,13 @@ import {
   versionNumber
 } from "../../src/testing/archives.ts"
 
+const awkward = [...awkwardTexts, " \n", "\r\n \n".repeat(9)]
+
 /** Texts that an archive may contain: no NUL, which PostgreSQL cannot store, and no unpaired surrogates. */
 export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
   Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
   ([pick, text]) =>
-    pick % 3 === 0
-      ? awkwardTexts[pick % awkwardTexts.length]!
-      : text.replaceAll("\0", "\u2400").toWellFormed()
+    pick % 3 === 0 ? awkward[(pick / 3) % awkward.length]! : text.replaceAll("\0", "\u2400").toWellFormed()
 )
 
 /**
@@ -69,7 +69,7 @@ const generatedVersion = Arbitrary.all({
 const generatedUse = Arbitrary.all({
   fragment: naturals,
   position: oneOf(minInt32, -1, 0, 1, maxInt32),
-  variable_overrides: freeForm
+  variable_overrides: Arbitrary.map(Arbitrary.all([freeForm, texts]), ([map, text]) => ({ ...map, text }))
 })
 
 const generatedPrompt = Arbitrary.all({

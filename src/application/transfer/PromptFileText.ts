@@ -1,6 +1,6 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
+import { isCollection, isMap, isNode, isScalar, parseDocument, stringify, type ToStringOptions } from "yaml"
 import { type ContentState, getContent } from "./ContentState.ts"
 import { type PromptFile, parseFile, pathToFolder, splitText, yamlOptions } from "./PromptFile.ts"
 
@@ -38,9 +38,20 @@ const toFrontMatter = ({ path, file_id, state }: PromptFile, fragmentNames: Frag
   }
 }
 
+/**
+ * Renders a value as YAML. `stringify` can render a text that the parser reads as another text, for example a block of
+ * only spaces and newlines. In this case, renders the value without blocks and without quoted texts of several lines.
+ */
+const renderYaml = (value: unknown, options: ToStringOptions = {}): string => {
+  const yaml = stringify(value, { ...yamlOptions, ...options })
+  const document = parseDocument(yaml, yamlOptions)
+  if (document.errors.length === 0 && JSON.stringify(document) === JSON.stringify(value)) return yaml
+  return stringify(value, { ...yamlOptions, ...options, blockQuote: false, doubleQuotedAsJSON: true })
+}
+
 /** Renders the text of a new file. */
 export const renderFile = (file: PromptFile, fragmentNames: FragmentNames): string =>
-  `---\n${stringify(toFrontMatter(file, fragmentNames), yamlOptions)}---\n${getContent(file.state)}\n`
+  `---\n${renderYaml(toFrontMatter(file, fragmentNames))}---\n${getContent(file.state)}\n`
 
 /** Renders a state as the text of a file, for comparisons. If the prompt is in a folder, the text names the folder. */
 export const renderState = (state: ContentState, fragmentNames: FragmentNames): string =>
@@ -49,9 +60,8 @@ export const renderState = (state: ContentState, fragmentNames: FragmentNames): 
 /** Renders a key and its value. If `isFlow` is true, renders one line. If the value is undefined, renders nothing. */
 const renderPair = (key: string, value: unknown, isFlow = false): string => {
   if (value === undefined) return ""
-  if (!isFlow) return stringify({ [key]: value }, yamlOptions)
-  const flow = { ...yamlOptions, collectionStyle: "flow", flowCollectionPadding: false } as const
-  return `${key}: ${stringify(value, flow)}`
+  if (!isFlow) return renderYaml({ [key]: value })
+  return `${key}: ${renderYaml(value, { collectionStyle: "flow", flowCollectionPadding: false })}`
 }
 
 /**
