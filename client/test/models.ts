@@ -55,7 +55,6 @@ export const testModel = <A extends { readonly kind: string; readonly millis: nu
           result = outcome.value
           const text = result.data.resolved_content
           expect(`${text} ${result.source}`).toBe(expected)
-          // These rules do not depend on the model.
           if (result.age !== undefined) {
             expect(getTrueAge(text)).toBeLessThanOrEqual(Math.min(maxAge, result.age))
             if (result.source !== "stale") expect(result.age).toBeLessThan(ttl)

@@ -132,7 +132,6 @@ it("the service closes every connection whose client disconnects or stops in the
       )
     )
     const listLeft = async () => {
-      // The service still responds to other callers.
       expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
       const held = findHeldConnections(port)
       return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)

@@ -6,7 +6,6 @@ import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { Address } from "../../../../src/adapters/inbound/http/Address.ts"
 import { makeApp } from "../../../../src/adapters/inbound/http/App.ts"
-import { toHeaderPairs } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { Admission, defaultRateLimits } from "../../../../src/application/Admission.ts"
 import * as CachingKeyStore from "../../../../src/application/cache/CachingKeyStore.ts"
@@ -19,6 +18,7 @@ import { ChangeFeed } from "../../../../src/application/ports/ChangeFeed.ts"
 import { RateLimiter } from "../../../../src/application/ports/RateLimiter.ts"
 import { Readiness } from "../../../../src/application/ports/Readiness.ts"
 import { sample } from "../../../support/archives.ts"
+import { makeTest } from "../../../support/makeTest.ts"
 import { outageStatus } from "../../../support/services/outage.ts"
 
 const { archive, keys } = sample()
@@ -29,47 +29,44 @@ const request = {
   readBody: () => Effect.never
 }
 
-it.effect(
-  "a request counts once, even if the known response is sent while the rate limiter counts the request",
-  () => {
-    const feed = new FeedState(3_000)
-    const isCounted = Deferred.makeUnsafe<boolean>()
-    const counts: Array<string> = []
-    const limiter = RateLimiter.of({
-      isExhausted: () => false,
-      refund: () => Effect.void,
-      take: (scope) => {
-        counts.push(scope)
-        return checkIsUp(feed) ? Effect.succeed(true) : Deferred.await(isCounted)
-      }
-    })
-    const layer = Layer.merge(Prompts.layer, Admission.layer(defaultRateLimits)).pipe(
-      Layer.provideMerge(CachingKeyStore.layer),
-      Layer.provideMerge(Outage.layer(300_000)),
-      Layer.provideMerge(Lifecycle.serving),
-      Layer.provideMerge(Memory.layer),
-      Layer.provideMerge(Layer.succeed(RateLimiter, limiter)),
-      Layer.provideMerge(Layer.succeed(ChangeFeed, feed)),
-      Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
-      Layer.provideMerge(Layer.succeed(Address, {}))
-    )
-    return Effect.gen(function* () {
-      yield* Memory.storeArchive(archive)
-      const app = yield* makeApp()
-      // The first request compiles code for so long that the feed counts as paused.
-      for (let warmUp = 0; warmUp < 2; warmUp++) {
-        feed.recordContact(feed.observePause())
-        yield* app(request)
-      }
-      counts.length = 0
-      feed.markDown()
-      const responding = yield* Effect.forkChild(app(request), { startImmediately: true })
-      for (let step = 0; step < 6; step++) yield* TestClock.adjust(50)
-      const response = yield* Fiber.join(responding)
-      yield* Deferred.succeed(isCounted, true)
-      yield* TestClock.adjust(0)
-      assert.strictEqual(new Map(toHeaderPairs(response)).get("cache-status"), outageStatus)
-      assert.strictEqual(counts.filter((scope) => scope !== "process").length, 1)
-    }).pipe(Effect.provide(layer))
+const feed = new FeedState(3_000)
+const isCounted = Deferred.makeUnsafe<boolean>()
+const counts: Array<string> = []
+const limiter = RateLimiter.of({
+  isExhausted: () => false,
+  refund: () => Effect.void,
+  take: (scope) => {
+    counts.push(scope)
+    return checkIsUp(feed) ? Effect.succeed(true) : Deferred.await(isCounted)
   }
+})
+const adapters = Layer.mergeAll(
+  Memory.layer,
+  Lifecycle.serving,
+  Layer.succeed(RateLimiter, limiter),
+  Layer.succeed(ChangeFeed, feed),
+  Layer.succeed(Readiness, { check: Effect.void }),
+  Layer.succeed(Address, {})
 )
+const caches = Layer.provideMerge(CachingKeyStore.layer, Outage.layer(300_000))
+const useCases = Layer.mergeAll(Prompts.layer, Admission.layer(defaultRateLimits))
+const test = makeTest(it.effect, useCases.pipe(Layer.provideMerge(caches), Layer.provideMerge(adapters)))
+
+test("a request counts once, even if the known response is sent while the rate limiter counts the request", function* () {
+  yield* Memory.storeArchive(archive)
+  const app = yield* makeApp()
+  // The first request compiles code for so long that the feed counts as paused.
+  for (const _ of [1, 2]) {
+    feed.recordContact(feed.observePause())
+    yield* app(request)
+  }
+  counts.length = 0
+  feed.markDown()
+  const responding = yield* Effect.forkChild(app(request), { startImmediately: true })
+  for (let step = 0; step < 6; step++) yield* TestClock.adjust(50)
+  const { headers } = yield* Fiber.join(responding)
+  yield* Deferred.succeed(isCounted, true)
+  yield* TestClock.adjust(0)
+  assert.include(headers, outageStatus)
+  assert.strictEqual(counts.filter((scope) => scope !== "process").length, 1)
+})
