@@ -83,7 +83,7 @@ export interface ResolvedOptions extends CallOptions {
   /**
    * The text to return, or a function that returns the text. A call uses the fallback if the service is not available
    * and neither the cache nor the bundle has a text. A call does not use the fallback after a 4xx other than 402, 408
-   * and 429. Default: none, so that the call rejects.
+   * and 429. Default: none; the call then rejects.
    */
   readonly fallback?: string | ((error: PromptClientError) => string | Promise<string>) | undefined
 }

@@ -146,7 +146,7 @@ it("a 429 pauses every call of the client, but no call of another client, and ea
   ])
 })
 
-it("a call that would time out during the pause after a 429 rejects immediately, without a request", async () => {
+it("a call rejects immediately, without a request, if it would time out during the pause after a 429", async () => {
   const { client, requests } = makeScriptedClient([() => rateLimited("50"), ok])
   await captureError(client.prompts.get("a"))
   await advance(7_500)

@@ -114,7 +114,7 @@ it.each<[method: string, request: (client: PromptClient) => Promise<unknown>]>([
   }
 )
 
-it("the result of a fallback has the fields of a resolved prompt as its data", async () => {
+it("when getResolved returns the fallback, data has the fields of a resolved prompt", async () => {
   const { client, respondWith } = makeService()
   respondWith(serviceUnavailable)
   const read = async (prompt: string | PromptReference) =>

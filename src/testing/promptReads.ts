@@ -45,7 +45,7 @@ const makeFilters = ({ folders, tags, prompts }: Archive, foreign: Archive): Rea
   return [...combinations, ...folderIds.map((folder_id) => ({ folder_id })), ...names.map((tag) => ({ tag }))]
 }
 
-/** Returns the ids of the prompts of a workspace, and all of their names, even names that belong to another prompt. */
+/** Returns the id of each prompt, and every name that its title and id can form, even a name of another prompt. */
 const listReferences = ({ prompts }: Archive): ReadonlyArray<PromptReference> =>
   prompts.flatMap(({ id, title }): ReadonlyArray<PromptReference> => {
     const [slug, digits] = [toSlug(title), id.replaceAll("-", "")]

@@ -149,7 +149,7 @@ export interface BodyWithEtag {
 /** Returns a strong ETag of bytes, or of a text in UTF-8. */
 const computeEtag = (content: Uint8Array | string): string => `"${hash("sha256", content, "base64url")}"`
 
-/** Encodes JSON, with a strong ETag of its bytes. */
+/** Returns JSON as an encoded body, and a strong ETag of the body's bytes. */
 export const encodeWithEtag = (json: string): BodyWithEtag => {
   const body = encodeBody(json)
   // `hash` encodes a string in UTF-8. A string body is already encoded, so `hash` gets the JSON text instead.

@@ -20,7 +20,7 @@ export interface DatabaseOptions {
 
 type Isolation = "read committed" | "repeatable read" | "serializable"
 
-/** Maximum number of further attempts of a transaction if concurrent transactions interfere. */
+/** Maximum number of retries of a transaction if concurrent transactions interfere. */
 const maxRetries = 9
 const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
 

@@ -272,7 +272,7 @@ const toIdArray = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>, colum
   `{${rows.map((row) => row[column])}}`
 
 /**
- * Deletes the stored rows that are missing in the content, or that belong to another prompt in the content. With
+ * Deletes the stored rows that the content does not contain, or that the content assigns to another prompt. With
  * `prompts`, deletes only rows of these prompts; without `prompts`, rows of the whole workspace. Returns the number of
  * deleted rows.
  */

@@ -43,7 +43,7 @@ const toInvalidContent = <E>(error: E): E | InvalidContent => {
 /** The key of the advisory lock of workspace `$1`. Imports, edits and the deletion of the workspace take this lock. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
-/** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
+/** Waits for the lock of workspace `$1`, and holds the lock until the transaction ends. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
 /** Returns the number of items of each kind in the content. */

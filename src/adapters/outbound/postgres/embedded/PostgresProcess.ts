@@ -108,7 +108,7 @@ const isServerOf = (directory: string, pid: number): boolean => {
 }
 
 /**
- * Waits at most 10 s until the server of an earlier, killed process ends. Returns the process id of this server,
+ * Waits at most 10 s for the server of an earlier, killed process to exit. Returns the process id of this server,
  * which another process can have taken since.
  */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
