@@ -81,8 +81,8 @@ const addUnusedParameter = (target: string, value: string): string =>
 
 /**
  * Splits requests into separate groups, one for each round. With `keys`, the warm-up has another group. Without `keys`,
- * the warm-up reads the rows of every round, so that PostgreSQL has these rows in memory before the first round. Even in a scenario with one connection, the warm-up uses 32 connections, so that V8 compiles the servers' code
- * in time.
+ * the warm-up reads the rows of every round, so that PostgreSQL has these rows in memory before the first round. Even
+ * in a scenario with one connection, the warm-up uses 32 connections, so that V8 compiles the servers' code in time.
  */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
   const { targets, keys } = requests
