@@ -39,7 +39,7 @@ interface Size {
 }
 
 /**
- * Returns the statements that fill the workspace with 20 folders and 20 tags. Every second prompt has `tag1`, one of
+ * Returns the statements that fill the workspace with 20 folders and 20 tags. Every second prompt has `tag1`, 1 in
  * 5,000 prompts has `tag0`, and nearly every prompt has one of the other 18 tags. There are also 2,000 empty folders and
  * 2,000 unused tags. If there are small workspaces, PostgreSQL estimates few rows per workspace and per prompt.
  */
