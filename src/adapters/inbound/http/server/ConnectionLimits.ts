@@ -9,15 +9,9 @@ export const connectionLimits = {
   requestTimeout: 15_000,
   /** The interval at which Node checks the two limits above. */
   connectionsCheckingInterval: 1_000,
-  /**
-   * The server closes a connection on which no byte is sent or received for this long. For idle connections,
-   * `keepAliveTimeout` applies instead.
-   */
+  /** The server closes a connection on which no byte is sent or received for this long, unless the connection is idle. */
   timeout: 20_000,
-  /**
-   * How long an idle connection stays open. The time is longer than the 60 s for which many load balancers reuse
-   * connections.
-   */
+  /** How long an idle connection stays open. Many load balancers reuse connections for 60 s. */
   keepAliveTimeout: 70_000,
   maxHeaderSize: 16 * 1024,
   maxConnections: 10_000,
