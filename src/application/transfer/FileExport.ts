@@ -20,13 +20,19 @@ export class UnimportedFiles extends Data.TaggedError("UnimportedFiles")<{
   readonly paths: ReadonlyArray<string>
 }> {}
 
+/** The pattern of the names that Windows reserves for devices, in lower case. */
+const deviceName = String.raw`(?:con(?:in\$|out\$)?|prn|aux|nul|(?:com|lpt)[\d¹²³])`
+const wholeDeviceName = new RegExp(`^${deviceName}$`)
+
 /**
  * Matches a part of a folder's name that common file systems accept as a directory name. Does not match a name that
  * ends with `.md`, because a prompt file could have this name. Does not match a name with `%`, because percent-encoding
  * in paths is decoded.
  */
-const plainSegment =
-  /^(?!\.|(?:con(?:in\$|out\$)?|prn|aux|nul|(?:com|lpt)[\d¹²³]) *(?:\.|$))[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
+const plainSegment = new RegExp(
+  String.raw`^(?!\.|${deviceName} *(?:\.|$))[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$`,
+  "iu"
+)
 
 /** Normalizes the case and the Unicode form of a path, because many file systems ignore differences in both. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
@@ -42,8 +48,7 @@ const toFileName = (title: string): string =>
     .replace(/[^\p{L}\p{N}]+/gu, "-")
     .slice(0, 50)
     .replace(/^-|-$/g, "")
-    // Windows reserves the names of devices.
-    .replace(/^(?:con|prn|aux|nul|(?:com|lpt)[\d¹²³])$/, "$&-file")
+    .replace(wholeDeviceName, "$&-file")
     .toWellFormed() || "untitled"
 
 /**
