@@ -193,24 +193,22 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
     // A held request has already counted, and so has a request that `respondKnown` counted during the key lookup.
-    return Effect.flatMap(
-      admission.admit(token, () => claimCount(context)),
-      (caller) => {
-        context.caller = caller
-        const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
-          // Another request may have cached the response while this request waited for its permit.
-          const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)
-          return cached !== undefined
-            ? Effect.succeed(cached)
-            : Effect.map(endpoint(caller, matched), (body) => ({
-                caller,
-                route: matched.route,
-                representation: representResource(body, caller.workspaceId)
-              }))
-        })
-        return gate.withPermit(caller.workspaceId, read)
-      }
-    )
+    const mustCount = () => claimCount(context)
+    return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
+      context.caller = caller
+      const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
+        // Another request may have cached the response while this request waited for its permit.
+        const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)
+        return cached !== undefined
+          ? Effect.succeed(cached)
+          : Effect.map(endpoint(caller, matched), (body) => ({
+              caller,
+              route: matched.route,
+              representation: representResource(body, caller.workspaceId)
+            }))
+      })
+      return gate.withPermit(caller.workspaceId, read)
+    })
   }
 
   const respondWithoutRoom = (context: RequestContext): Effect.Effect<HttpResponse> =>
